@@ -1,0 +1,69 @@
+#include "ops/attention.h"
+
+#include <fmt/format.h>
+
+namespace triptych {
+namespace {
+
+Status check_sequences(const char* op, const SequenceRows* sequences, int64_t n_sequences) {
+  for (int64_t i = 0; i < n_sequences; ++i) {
+    const SequenceRows& s = sequences[i];
+    if (s.n_rows < 0 || s.kv_len < s.n_rows || s.pages == nullptr) {
+      return internal_error(fmt::format("{}: sequence {} has {} rows and {} cached tokens", op, i,
+                                        s.n_rows, s.kv_len));
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Status kv_write(const OpContext& ctx, const KvWriteArgs& args) {
+  TRIPTYCH_RETURN_IF_ERROR(check_sequences("kv_write", args.sequences, args.n_sequences));
+  ctx.kernels->kv_write(args, ctx.stream);
+  return Status::ok();
+}
+
+Status paged_attention(const OpContext& ctx, const PagedAttentionArgs& args) {
+  TRIPTYCH_RETURN_IF_ERROR(check_sequences("paged_attention", args.sequences, args.n_sequences));
+  if (args.cache.n_kv_heads <= 0 || args.n_heads % args.cache.n_kv_heads != 0) {
+    return internal_error(fmt::format("paged_attention: {} query heads over {} KV heads",
+                                      args.n_heads, args.cache.n_kv_heads));
+  }
+  ctx.kernels->paged_attention(args, ctx.stream);
+  return Status::ok();
+}
+
+Status segment_attention(const OpContext& ctx, const SegmentAttentionArgs& args) {
+  for (int64_t i = 0; i < args.n_segments; ++i) {
+    if (args.segment_starts[0] != 0 || args.segment_starts[i + 1] < args.segment_starts[i]) {
+      return internal_error("segment_attention: segment starts must ascend from 0");
+    }
+  }
+  const int64_t n = args.n_segments > 0 ? args.segment_starts[args.n_segments] : 0;
+  if (n == 0) return Status::ok();
+  const ArenaScope scope(*ctx.scratch);
+  SegmentAttentionArgs call = args;
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      call.scratch, ctx.scratch->allocate_bytes(segment_attention_scratch_bytes(
+                        n, args.n_heads, args.head_dim, ctx.stream.pool->size())));
+  ctx.kernels->segment_attention(call, ctx.stream);
+  return Status::ok();
+}
+
+size_t segment_attention_scratch_bytes(int64_t n_rows, int64_t n_heads, int64_t head_dim,
+                                       int n_threads) {
+  // Each thread repacks the keys and values of the head it works on, padded to blocks of 64 rows.
+  (void)n_heads;
+  const int64_t rows = (n_rows + 63) / 64 * 64;
+  return static_cast<size_t>(n_threads) * static_cast<size_t>(2 * rows * head_dim * 4 + 4096);
+}
+
+OpCost attention_cost(int64_t n_pairs, int64_t n_heads, int64_t n_kv_heads, int64_t head_dim,
+                      int64_t kv_tokens_read, DType kv_dtype) {
+  return {4.0 * static_cast<double>(n_pairs) * static_cast<double>(n_heads * head_dim),
+          2.0 * static_cast<double>(kv_tokens_read) *
+              static_cast<double>(n_kv_heads * head_dim * dtype_bytes(kv_dtype))};
+}
+
+}  // namespace triptych
