@@ -39,9 +39,9 @@ function(triptych_module)
   endif()
 endfunction()
 
-# triptych_test(NAME base_test DEPS base SOURCES status_test.cc [SYSTEM_DEPS ...] [TIMEOUT seconds])
-# One gtest binary a folder; each TEST is a ctest test, run from the source root so that tests can
-# name files as the repository does.
+# triptych_test(NAME base_test DEPS base [SOURCES x_test.cc ...] [SYSTEM_DEPS ...] [TIMEOUT seconds])
+# One gtest binary a folder, by default of all its *_test.cc; each TEST is a ctest test, run from the
+# source root so that tests can name files as the repository does.
 function(triptych_test)
   if(NOT TRIPTYCH_TESTS)
     return()
@@ -49,6 +49,12 @@ function(triptych_test)
   cmake_parse_arguments(T "" "NAME;TIMEOUT" "DEPS;SYSTEM_DEPS;SOURCES" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
+  endif()
+  if(NOT T_SOURCES)
+    file(GLOB T_SOURCES CONFIGURE_DEPENDS *_test.cc)
+  endif()
+  if(NOT T_SOURCES)
+    return()
   endif()
   add_executable(${T_NAME} ${T_SOURCES})
   target_link_libraries(${T_NAME} PRIVATE triptych_flags GTest::gmock_main GTest::gtest
