@@ -56,6 +56,7 @@ struct PagedAttentionArgs {
   float scale;
   float* out;  ///< [n, n_heads * head_dim], row stride ldo
   int64_t ldo;
+  int64_t window = 0;  ///< each row sees at most its last `window` positions, itself included; 0: all
 };
 
 /// Bidirectional attention within segments of rows (pictures, tiles, windows, frames): row i sees

@@ -27,8 +27,8 @@ Status linear(const OpContext& ctx, const View& x, const PackedWeight& w,
     return internal_error(fmt::format("linear: x {} with weight [{}, {}] into {}",
                                       x.shape.to_string(), w.n, w.k, out.shape.to_string()));
   }
-  if (options.gated && (w.n % (2 * kPanelRows) != 0 || options.bias != nullptr)) {
-    return internal_error(fmt::format("linear: gated needs whole panels and no bias, N = {}", w.n));
+  if (options.gated && w.n % (2 * kPanelRows) != 0) {
+    return internal_error(fmt::format("linear: gated needs whole panels, N = {}", w.n));
   }
   if (m == 0) return Status::ok();
   const MatmulMode mode = w.dtype == DType::kBF16 ? ctx.matmul : MatmulMode::kF32;

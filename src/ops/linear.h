@@ -42,13 +42,14 @@ struct PackWeightArgs {
 enum class Activation : uint8_t { kNone, kGeluErf, kGeluTanh, kQuickGelu, kSilu };
 
 /// out = act(x w^T + bias) + residual. With `gated`, w holds gate and up in interleaved panels
-/// (N = 2 F) and out [M, F] = act(gate) * up; F is a multiple of 16.
+/// (N = 2 F, F a multiple of 16), bias (if any) is in the packed rows' order too, and
+/// out [M, F] = act(gate) * up.
 struct LinearArgs {
   const float* x;  ///< [M, K], row stride ldx
   int64_t ldx;
   int64_t m;
   PackedWeight w;
-  const float* bias;      ///< [N] or null (not with gated)
+  const float* bias;      ///< [N] or null
   const float* residual;  ///< [M, N], row stride ld_residual, or null; may be `out`
   int64_t ld_residual;
   float* out;  ///< [M, N] (gated: [M, N / 2]), row stride ldo
