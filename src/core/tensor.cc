@@ -64,9 +64,9 @@ Result<Tensor> Tensor::allocate(DType dtype, const Shape& shape, bool huge_pages
   return out;
 }
 
-Result<Arena> Arena::create(size_t capacity_bytes) {
+Result<Arena> Arena::create(size_t capacity_bytes, bool huge_pages) {
   Arena out;
-  TRIPTYCH_ASSIGN_OR_RETURN(out.buffer_, PageBuffer::allocate(capacity_bytes, true));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.buffer_, PageBuffer::allocate(capacity_bytes, huge_pages));
   return out;
 }
 

@@ -77,7 +77,7 @@ class Tensor {
 class Arena {
  public:
   Arena() = default;
-  static Result<Arena> create(size_t capacity_bytes);
+  static Result<Arena> create(size_t capacity_bytes, bool huge_pages = true);
 
   /// 64-byte aligned, contents undefined. kResourceExhausted names what was asked and what is left.
   Result<View> allocate(DType dtype, const Shape& shape);
