@@ -24,13 +24,16 @@ RENAMES = {
 }
 
 
-def spelled_name(name, spelling):
-    """The name a tensor has on disk in this spelling; text checkpoints have one spelling only."""
-    if not re.match(r"^model\.(language_model|vision_tower|multi_modal_projector)\.|^lm_head\.", name):
-        return name
-    for pattern, replacement in RENAMES[spelling]:
-        name = re.sub(pattern, replacement, name)
-    return name
+def spelled_names(tensors, spelling):
+    """The tensors under the names they have on disk in this spelling; text checkpoints have one spelling only."""
+    if not any(name.startswith("model.language_model.") for name in tensors):
+        return dict(tensors)
+    renamed = {}
+    for name, tensor in tensors.items():
+        for pattern, replacement in RENAMES[spelling]:
+            name = re.sub(pattern, replacement, name)
+        renamed[name] = tensor
+    return renamed
 
 
 def leftovers(config, spelling):

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 
 import numpy as np
 import torch
@@ -46,6 +47,8 @@ class Prompter:
         if "raw" in run:
             return run["raw"], self.tokenizer(run["raw"])["input_ids"], None
         messages = []
+        # transformers offers this only where the template writes special tokens, so it is asked for where it matters.
+        sanitizing = {"sanitize_control_tokens": True} if "<" in json.dumps(run_messages(run)) else {}
         for message in run_messages(run):
             parts = []
             for part in message["content"]:
@@ -56,17 +59,15 @@ class Prompter:
         if self.processor is None:
             for message in messages:
                 message["content"] = "".join(part["text"] for part in message["content"])
-            common = {"add_generation_prompt": True}
-            text = self.tokenizer.apply_chat_template(messages, tokenize=False, **common)
+            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
             ids = self.tokenizer.apply_chat_template(
-                messages, tokenize=True, return_dict=False, sanitize_control_tokens=True, **common
+                messages, tokenize=True, return_dict=False, add_generation_prompt=True, **sanitizing
             )
             return text, list(ids), None
         text = self.processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         inputs = self.processor.apply_chat_template(
-            messages, tokenize=True, return_dict=True, return_tensors="pt", add_generation_prompt=True,
-            sanitize_control_tokens=True,
-        )  # fmt: skip
+            messages, tokenize=True, return_dict=True, return_tensors="pt", add_generation_prompt=True, **sanitizing
+        )
         return text, inputs["input_ids"][0].tolist(), inputs.get("pixel_values")
 
 
@@ -191,6 +192,7 @@ def golden_run(run, result, image_token_id):
         "images": [paths.relative(picture_path(name)) for name in names],
         "messages": plain or None,
         "text": run.get("raw"),
+        "beyond_max_positions": run.get("beyond_max_positions", False),
         "prompt_text": text,
         "prompt_ids": ids,
         "media_spans": media_spans(ids, image_token_id, len(names)),
@@ -239,7 +241,9 @@ def dump_case(name):
     }
     save_file(tensors, home / "golden.safetensors")
     (home / "golden.safetensors").chmod(0o644)
-    (home / "golden.json").write_text(json.dumps(golden, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(golden, indent=1, ensure_ascii=False)
+    text = re.sub(r"\[[\s\d.,e\[\]-]+\]", lambda match: re.sub(r"\s+", " ", match[0]), text)  # numbers on one line
+    (home / "golden.json").write_text(text + "\n")
     n_bytes = (home / "golden.safetensors").stat().st_size
     steps = [margin for result in results for margin in result[4]]
     kinds = len({token for result in results for token in result[3]})

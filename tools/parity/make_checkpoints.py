@@ -54,10 +54,11 @@ def write_checkpoint(folder, case, layout, tensors):
     spelling = layout.get("spelling", "v5")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    spelled = {files.spelled_name(name, spelling): tensor for name, tensor in tensors.items()}
+    spelled = files.spelled_names(tensors, spelling)
     spelled.update(files.leftovers(checkpoint["config"], spelling))
     files.write_weights(folder, spelled, layout.get("shards", 1))
-    config = checkpoint["config"]
+    config = paths.merged(checkpoint["config"], layout.get("config", {}))
+    config = {key: value for key, value in config.items() if key not in layout.get("without", [])}
     if layout.get("sparse"):
         config = files.without_defaults(config, hf_model.class_defaults(config))
     files.write_json(folder / "config.json", files.spelled_config(config, checkpoint["dtype"], spelling))
