@@ -11,7 +11,8 @@ endif()
 add_library(triptych_flags INTERFACE)
 target_include_directories(triptych_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(triptych_flags INTERFACE -march=x86-64-v2 -Wall -Wextra -Wshadow
-                       -Wnon-virtual-dtor -Werror -fno-math-errno)
+                       -Wnon-virtual-dtor -Wno-missing-field-initializers -Werror
+                       -fno-math-errno)
 target_link_options(triptych_flags INTERFACE -Wl,--gc-sections)
 target_compile_options(triptych_flags INTERFACE -ffunction-sections -fdata-sections)
 if(TRIPTYCH_SANITIZE)

@@ -121,8 +121,8 @@ Status Vit::start(const OpContext& ctx, const View& pixels, EncodeState& state) 
                                      Shape{spec_.n_patches(), d});
   TRIPTYCH_RETURN_IF_ERROR(
       patch_embedding_.forward(ctx, patches, body, Activation::kNone, &positions));
-  ctx.registry->tap("vision_tower.embeddings", hidden);
   if (spec_.pre_norm) TRIPTYCH_RETURN_IF_ERROR(pre_norm_.forward(ctx, hidden, hidden));
+  ctx.registry->tap("vision_tower.embeddings", hidden);
   return take_features(ctx, 0, state);
 }
 

@@ -1,0 +1,51 @@
+#include "engine/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace triptych {
+
+Result<MemoryPlan> plan_memory(const Model& model, DType kv_dtype, const PlanLimits& limits,
+                               int n_threads) {
+  const TextSpec& text = model.spec.text;
+  MemoryPlan plan;
+  plan.weight_bytes = model.weights->n_bytes();
+  plan.kv = {kv_dtype, text.n_layers, text.n_kv_heads, text.head_dim};
+  if (limits.context_tokens > text.max_positions) {
+    return invalid_argument(fmt::format("a context of {} tokens is beyond the model's {}",
+                                        limits.context_tokens, text.max_positions));
+  }
+  const int64_t most_pages = static_cast<int64_t>(limits.kv_cap_bytes) / plan.kv.page_bytes();
+  const int64_t wanted =
+      limits.context_tokens > 0 ? limits.context_tokens : text.max_positions;
+  plan.kv_pages = ceil_div(wanted, kPageTokens);
+  if (plan.kv_pages > most_pages) {
+    if (limits.context_tokens > 0 || most_pages == 0) {
+      return resource_exhausted(
+          fmt::format("a context of {} tokens needs {} MiB of KV cache, the cap is {} MiB", wanted,
+                      (plan.kv_pages * plan.kv.page_bytes()) >> 20, limits.kv_cap_bytes >> 20));
+    }
+    plan.kv_pages = most_pages;
+  }
+  plan.context_tokens = std::min(wanted, plan.kv_pages * kPageTokens);
+  plan.kv_bytes = static_cast<uint64_t>(plan.kv_pages * plan.kv.page_bytes());
+  plan.chunk_rows = std::max<int64_t>(1, std::min(limits.chunk_rows, plan.context_tokens));
+  size_t workspace = static_cast<size_t>(plan.chunk_rows * text.hidden_size * 4) +
+                     static_cast<size_t>(text.vocab_size * 4) + (64 << 10) +
+                     model.decoder->workspace_bytes(plan.chunk_rows, 1);
+  if (model.spec.vision) {
+    const int64_t n = model.spec.vision->n_features();
+    workspace = std::max({workspace, model.vision_tower->workspace_bytes(n_threads),
+                          model.projector->workspace_bytes(n)});
+    plan.encode_bytes = static_cast<uint64_t>(
+        4 * (model.spec.vision->n_positions() * model.spec.vision->hidden_size +
+             n * model.spec.vision->feature_width() + n * text.hidden_size));
+  }
+  plan.workspace_bytes = workspace;
+  return plan;
+}
+
+}  // namespace triptych

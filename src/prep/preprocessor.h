@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "core/tensor_registry.h"
+#include "media/image/recipe.h"
+#include "models/spec.h"
+#include "request/request.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+#include "weights/checkpoint.h"
+
+namespace triptych {
+
+/// What a picture will cost, from its header alone.
+struct ImageCost {
+  ImageHeader header;
+  ImagePlan plan;
+  int64_t n_tokens = 0;
+};
+
+struct PrepOptions {
+  std::string chat_template_file;  ///< replaces the checkpoint's own; empty: the checkpoint's
+  DecodeOptions decode;
+};
+
+/// From a request to what the engine takes: media are costed by header, decoded and preprocessed;
+/// the conversation is rendered and tokenised; media tokens become spans of the length that sizes
+/// the features. Immutable after loading; prepare() may be called by several threads, each with a
+/// pool of its own.
+class Preprocessor {
+ public:
+  /// Reads tokenizer, chat template and image recipe of a checkpoint. A checkpoint without a chat
+  /// template loads; using messages with it is the error then.
+  static Result<std::unique_ptr<Preprocessor>> load(const Checkpoint& checkpoint,
+                                                    const ModelSpec& spec,
+                                                    const PrepOptions& options = {});
+
+  /// Sizes and tokens of a picture; no pixel is decoded. Errors name `item`.
+  Result<ImageCost> cost(const MediaItem& item) const;
+
+  /// Prepares a request. kOutOfRange with both numbers when the prompt does not leave room for one
+  /// token in `context_limit`: before any pixel is decoded.
+  Result<PreparedRequest> prepare(const Request& request, int64_t context_limit, ThreadPool& pool,
+                                  TensorRegistry& registry) const;
+
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
+  bool has_chat_template() const { return chat_template_ != nullptr; }
+  const std::optional<ImageRecipe>& recipe() const { return recipe_; }
+
+ private:
+  explicit Preprocessor(const ModelSpec& spec) : spec_(spec) {}
+  Result<EncodedPrompt> encode(const Request& request) const;
+  Result<PreparedMedia> prepare_image(const MediaItem& item, const ImageCost& cost,
+                                      ThreadPool& pool, TensorRegistry& registry) const;
+
+  ModelSpec spec_;
+  PrepOptions options_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const ChatTemplate> chat_template_;
+  Status no_template_;  ///< why there is none
+  std::optional<ImageRecipe> recipe_;
+};
+
+}  // namespace triptych

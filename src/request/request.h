@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "core/tensor_registry.h"
+
+namespace triptych {
+
+/// How the next token is drawn. The defaults are greedy.
+struct SamplingParams {
+  double temperature = 0;         ///< 0: the most likely token, whatever the rest says
+  int64_t top_k = 0;              ///< 0 or -1: off
+  double top_p = 1;               ///< in (0, 1]; 1: off
+  double min_p = 0;               ///< in [0, 1]; 0: off
+  double repetition_penalty = 1;  ///< above 0; 1: off
+  std::optional<uint64_t> seed;   ///< same seed, same answer
+  int64_t max_tokens = 0;         ///< 0: as many as the context holds
+  std::vector<std::string> stop;  ///< stop strings, never part of the answer
+  bool ignore_eos = false;
+};
+
+/// kInvalidArgument naming the field and the allowed range.
+Status validate(const SamplingParams& params);
+
+/// One encoded picture, clip or sound as it came in.
+struct MediaItem {
+  Modality modality = Modality::kImage;
+  std::string name;                          ///< path or JSON path, for messages
+  std::shared_ptr<const std::string> bytes;  ///< encoded file
+};
+
+/// A piece of a message: text, or a place for one of the request's media items.
+struct RequestPart {
+  std::string text;
+  std::optional<size_t> media;  ///< index into Request::media; text is empty then
+};
+
+struct RequestMessage {
+  std::string role;
+  std::vector<RequestPart> parts;
+};
+
+/// What a user asks, typed and validated once.
+struct Request {
+  std::vector<RequestMessage> messages;  ///< a conversation, or
+  std::string raw_prompt;                ///< text taken as it is when there are no messages
+  std::vector<MediaItem> media;
+  SamplingParams sampling;
+};
+
+/// 256-bit identity of content, pixels, features: a link of the chain in docs/architecture.md.
+using MediaId = std::array<uint8_t, 32>;
+
+/// A media item's place in a sequence. Positions of the span hold features, never the embedding of
+/// the media token; user text cannot make one.
+struct Span {
+  int64_t position = 0;  ///< of its first row in the sequence
+  int64_t length = 0;    ///< rows, equal to the rows of the features
+  size_t media = 0;      ///< index into PreparedRequest::media
+};
+
+/// A media item after preprocessing.
+struct PreparedMedia {
+  Modality modality = Modality::kImage;
+  MediaId id{};          ///< identity of the pixels
+  Tensor pixels;         ///< [3, H, W] f32
+  int64_t n_tokens = 0;  ///< rows that its features take in a sequence
+  int64_t source_width = 0;
+  int64_t source_height = 0;
+};
+
+/// What the engine takes: ids with media positions, and what goes there.
+struct PreparedRequest {
+  std::vector<int32_t> ids;  ///< media positions hold the media token's id
+  std::vector<Span> spans;   ///< by position
+  std::vector<PreparedMedia> media;
+  SamplingParams sampling;
+  int64_t n_known_tokens = 0;  ///< ids the tokenizer can spell; logits beyond are never drawn
+  double prep_ms = 0;          ///< decoding, preprocessing, template and tokenising
+};
+
+enum class FinishReason : uint8_t {
+  kNone,       ///< not finished
+  kStop,       ///< end-of-sequence token or stop string
+  kLength,     ///< max_tokens or the context is full
+  kCancelled,  ///< by the caller
+  kError,
+};
+/// "stop", "length", "cancelled", "error"; empty while not finished.
+std::string_view finish_reason_name(FinishReason reason);
+
+/// One step of an answer.
+struct TokenEvent {
+  uint64_t sequence = 0;
+  int32_t token = -1;  ///< -1 when the event only ends the answer
+  FinishReason finish = FinishReason::kNone;
+  Status error;  ///< of kError
+};
+
+/// Counts and times of an answer.
+struct Usage {
+  int64_t prompt_tokens = 0;  ///< media tokens included
+  int64_t media_tokens = 0;
+  int64_t completion_tokens = 0;
+  double prep_ms = 0;
+  double encode_ms = 0;   ///< vision tower and projector
+  double prefill_ms = 0;  ///< decoder over the prompt
+  double decode_ms = 0;   ///< all further tokens
+  double ttft_ms() const { return prep_ms + encode_ms + prefill_ms; }
+};
+
+}  // namespace triptych
