@@ -29,6 +29,8 @@ class ConfigSection {
   /// True when this part, or the root behind it, spells `key` with a value other than null.
   bool has(std::string_view key) const;
 
+  /// The member that answers for `key`; a reference to null when nothing does.
+  JsonRef lookup(std::string_view key) const;
   /// Required values: null and a key without any default are errors.
   Result<int64_t> get_int(std::string_view key, int64_t low, int64_t high) const;
   Result<double> get_number(std::string_view key, double low, double high) const;
@@ -47,8 +49,7 @@ class ConfigSection {
   friend class ConfigReader;
   ConfigSection(JsonRef own, std::optional<JsonRef> outer, std::string model_type)
       : own_(std::move(own)), outer_(std::move(outer)), model_type_(std::move(model_type)) {}
-  /// The member that answers for `key`; a null reference when only a default of null or none does.
-  JsonRef lookup(std::string_view key) const;
+  Result<JsonRef> required(std::string_view key) const;
 
   JsonRef own_;
   std::optional<JsonRef> outer_;
@@ -81,6 +82,8 @@ class ConfigReader {
  private:
   ConfigReader(ConfigSection root, std::string architecture)
       : root_(std::move(root)), architecture_(std::move(architecture)) {}
+  Result<ConfigSection> part(std::string_view key, bool root_behind) const;
+
   ConfigSection root_;
   std::string architecture_;
 };
