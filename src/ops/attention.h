@@ -5,6 +5,8 @@
 namespace triptych {
 
 constexpr int64_t kPageTokens = 16;
+/// Longest head that attention kernels take; longer ones are refused (kUnsupported).
+constexpr int64_t kMaxHeadDim = 256;
 
 /// The KV pages of one layer. Page p is at base + p * page_stride: first K, laid out
 /// [kv_head][head_dim][16 tokens] so that a query meets 16 keys at once, then V as
@@ -56,7 +58,8 @@ struct PagedAttentionArgs {
   float scale;
   float* out;  ///< [n, n_heads * head_dim], row stride ldo
   int64_t ldo;
-  int64_t window = 0;  ///< each row sees at most its last `window` positions, itself included; 0: all
+  int64_t window =
+      0;  ///< each row sees at most its last `window` positions, itself included; 0: all
 };
 
 /// Bidirectional attention within segments of rows (pictures, tiles, windows, frames): row i sees

@@ -1,0 +1,338 @@
+// Attention of a tile of query rows over blocks of 64 keys, with online softmax (Dao et al.,
+// "FlashAttention", 2022). Compiled once a Highway target; shared by paged and segment attention.
+//
+// What a row's result depends on is fixed here: keys in blocks of 64 from the start of its
+// sequence or segment, in order, the same additions in the same order whatever rows share the
+// tile. So a row is bit for bit the same alone, in a batch, in any chunk and on any number of
+// threads. Keys a row must not see are replaced before the softmax and their values never read.
+#if defined(TRIPTYCH_BACKENDS_CPU_ATTENTION_CORE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TRIPTYCH_BACKENDS_CPU_ATTENTION_CORE_INL_H_
+#undef TRIPTYCH_BACKENDS_CPU_ATTENTION_CORE_INL_H_
+#else
+#define TRIPTYCH_BACKENDS_CPU_ATTENTION_CORE_INL_H_
+#endif
+
+#include "backends/cpu/attention_tile.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace triptych {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32Tag = hn::ScalableTag<float>;
+using F32Vec = hn::Vec<F32Tag>;
+constexpr int kLanes = HWY_MAX_BYTES / 4;
+/// Register blocking: rows of queries, and vectors of keys (or of value columns) a row. 24
+/// accumulators of 32 registers on AVX-512, 12 of 16 on AVX2, 8 of 16 below.
+constexpr int kRegRows = kLanes >= 8 ? 6 : 2;
+constexpr int kRegVecs = kLanes == 8 ? 2 : 4;
+constexpr int kVecsPerPage = static_cast<int>(kPageTokens) / kLanes;
+constexpr int kPagesAtOnce = kRegVecs > kVecsPerPage ? kRegVecs / kVecsPerPage : 1;
+
+/// e^x for x <= 0, relative error below 2e-7; 0 below the smallest normal result, NaN for NaN.
+/// Argument reduction by Cody and Waite; polynomial of Cephes' expf.
+HWY_INLINE F32Vec exp_nonpositive(F32Vec x) {
+  const F32Tag tag;
+  const hn::RebindToSigned<F32Tag> itag;
+  const F32Vec n = hn::Round(hn::Mul(x, hn::Set(tag, 1.44269504088896341f)));
+  F32Vec r = hn::NegMulAdd(n, hn::Set(tag, 0.693359375f), x);
+  r = hn::NegMulAdd(n, hn::Set(tag, -2.12194440e-4f), r);
+  F32Vec p = hn::Set(tag, 1.9875691500e-4f);
+  p = hn::MulAdd(p, r, hn::Set(tag, 1.3981999507e-3f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 8.3334519073e-3f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 4.1665795894e-2f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 1.6666665459e-1f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 5.0000001201e-1f));
+  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(tag, 1.0f));
+  const auto power = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(itag, n), hn::Set(itag, 127)));
+  const F32Vec result = hn::Mul(p, hn::BitCast(tag, power));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(tag, -87.3f)), result);
+}
+
+/// Scores of R rows against P pages: s[r * 64 + key] = q_r . k_key. q is packed [d][R].
+template <int R, int P>
+HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const float* const* pages,
+                              float* s) {
+  const F32Tag tag;
+  constexpr int kVecs = P * kVecsPerPage;
+  F32Vec acc[R][kVecs];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(tag);
+  }
+  const float* page[P];
+#pragma GCC unroll 8
+  for (int p = 0; p < P; ++p) page[p] = pages[p];
+  for (int64_t d = 0; d < head_dim; ++d, q += R) {
+    F32Vec keys[kVecs];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVecs; ++v) {
+      keys[v] =
+          hn::LoadU(tag, page[v / kVecsPerPage] + d * kPageTokens + (v % kVecsPerPage) * kLanes);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const F32Vec qr = hn::Set(tag, q[r]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::MulAdd(qr, keys[v], acc[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVecs; ++v) hn::StoreU(acc[r][v], tag, s + r * kBlockKeys + v * kLanes);
+  }
+}
+
+/// Scores of the pages that hold keys [keys.from, keys.to).
+template <int R>
+HWY_INLINE void score_block(const QueryTile& tile, const float* q, const KeyBlock& block,
+                            KeyRange keys, float* s) {
+  const int64_t n_pages = (keys.to + kPageTokens - 1) / kPageTokens;
+  int64_t p = keys.from / kPageTokens;
+  if constexpr (kPagesAtOnce > 1) {
+    for (; p + kPagesAtOnce <= n_pages; p += kPagesAtOnce) {
+      score_pages<R, kPagesAtOnce>(q, tile.head_dim, block.k + p, s + p * kPageTokens);
+    }
+  }
+  for (; p < n_pages; ++p) score_pages<R, 1>(q, tile.head_dim, block.k + p, s + p * kPageTokens);
+}
+
+/// A row's scores of keys [first, first + kLanes); those outside `keys` become -infinity.
+HWY_INLINE F32Vec visible_scores(const float* s, int64_t first, KeyRange keys) {
+  const F32Tag tag;
+  F32Vec scores = hn::LoadU(tag, s + first);
+  const F32Vec hidden = hn::Set(tag, -HUGE_VALF);
+  if (first + kLanes > keys.to) {
+    const auto before_end = hn::FirstN(tag, static_cast<size_t>(keys.to - first));
+    scores = hn::IfThenElse(before_end, scores, hidden);
+  }
+  if (first < keys.from) {
+    const auto before_start = hn::FirstN(tag, static_cast<size_t>(keys.from - first));
+    scores = hn::IfThenElse(before_start, hidden, scores);
+  }
+  return scores;
+}
+
+HWY_INLINE float row_max(const float* s, KeyRange keys, float start) {
+  const F32Tag tag;
+  F32Vec m = hn::Set(tag, start);
+  for (int64_t i = keys.from / kLanes * kLanes; i < keys.to; i += kLanes) {
+    m = hn::Max(m, visible_scores(s, i, keys));
+  }
+  return hn::GetLane(hn::MaxOfLanes(tag, m));
+}
+
+/// Scores become weights e^(s - max), in place; returns their sum.
+HWY_INLINE float row_weights(float* s, KeyRange keys, float max) {
+  const F32Tag tag;
+  const F32Vec wide_max = hn::Set(tag, max);
+  F32Vec sum = hn::Zero(tag);
+  for (int64_t i = keys.from / kLanes * kLanes; i < keys.to; i += kLanes) {
+    const F32Vec w = exp_nonpositive(hn::Sub(visible_scores(s, i, keys), wide_max));
+    hn::StoreU(w, tag, s + i);
+    sum = hn::Add(sum, w);
+  }
+  return hn::GetLane(hn::SumOfLanes(tag, sum));
+}
+
+/// out[r] = out[r] * decay[r] + sum of weights w[r][j] times value rows j of `keys`, for C vectors
+/// of columns from `column`.
+template <int R, int C>
+HWY_NOINLINE void add_values(const KeyBlock& block, KeyRange keys, const float* w,
+                             const float* decay, int64_t column, float* out, int64_t out_stride) {
+  const F32Tag tag;
+  F32Vec acc[R][C];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const F32Vec factor = hn::Set(tag, decay[r]);
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      acc[r][c] = hn::Mul(hn::LoadU(tag, out + r * out_stride + column + c * kLanes), factor);
+    }
+  }
+  const int64_t stride = block.v_stride;
+  for (int64_t j = keys.from; j < keys.to;) {
+    const float* v = block.v[j / kPageTokens] + (j % kPageTokens) * stride + column;
+    const int64_t page_end = (j / kPageTokens + 1) * kPageTokens;
+    const int64_t stop = page_end < keys.to ? page_end : keys.to;
+    for (; j < stop; ++j, v += stride) {
+      F32Vec values[C];
+#pragma GCC unroll 8
+      for (int c = 0; c < C; ++c) values[c] = hn::LoadU(tag, v + c * kLanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const F32Vec wr = hn::Set(tag, w[r * kBlockKeys + j]);
+#pragma GCC unroll 8
+        for (int c = 0; c < C; ++c) acc[r][c] = hn::MulAdd(wr, values[c], acc[r][c]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      hn::StoreU(acc[r][c], tag, out + r * out_stride + column + c * kLanes);
+    }
+  }
+}
+
+/// All columns: chunks of at most kRegVecs vectors, of sizes that differ by one at most.
+template <int R>
+HWY_INLINE void add_all_values(const QueryTile& tile, const KeyBlock& block, KeyRange keys,
+                               const float* w, const float* decay, float* out) {
+  const int64_t n_vecs = tile.padded_dim / kLanes;
+  const int64_t n_chunks = (n_vecs + kRegVecs - 1) / kRegVecs;
+  for (int64_t i = 0; i < n_chunks; ++i) {
+    const int64_t first = n_vecs * i / n_chunks;
+    const int64_t n = n_vecs * (i + 1) / n_chunks - first;
+    const int64_t column = first * kLanes;
+    const int64_t stride = tile.padded_dim;
+    switch (n) {
+      case 1:
+        add_values<R, 1>(block, keys, w, decay, column, out, stride);
+        break;
+      case 2:
+        add_values<R, 2>(block, keys, w, decay, column, out, stride);
+        break;
+#if HWY_MAX_BYTES != 32
+      case 3:
+        add_values<R, 3>(block, keys, w, decay, column, out, stride);
+        break;
+      default:
+        add_values<R, 4>(block, keys, w, decay, column, out, stride);
+        break;
+#endif
+    }
+  }
+}
+
+/// Values into rows [0, R) of `out`, keys in ascending order for each row. Keys that all rows see
+/// go through the register block; the edges row by row, so that no row multiplies a value that it
+/// must not see (0 times infinity is not 0).
+template <int R>
+HWY_INLINE void add_visible_values(const QueryTile& tile, const KeyBlock& block,
+                                   const KeyRange* visible, const float* s, float* decay,
+                                   float* out) {
+  KeyRange shared = visible[0];
+  for (int r = 1; r < R; ++r) {
+    shared.from = visible[r].from > shared.from ? visible[r].from : shared.from;
+    shared.to = visible[r].to < shared.to ? visible[r].to : shared.to;
+  }
+  const auto add_one_row = [&](int r, KeyRange keys) {
+    if (keys.empty()) return;
+    add_all_values<1>(tile, block, keys, s + r * kBlockKeys, decay + r, out + r * tile.padded_dim);
+    decay[r] = 1;
+  };
+  if (shared.empty()) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) add_one_row(r, visible[r]);
+    return;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) add_one_row(r, {visible[r].from, shared.from});
+  add_all_values<R>(tile, block, shared, s, decay, out);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) decay[r] = 1;
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) add_one_row(r, {shared.to, visible[r].to});
+}
+
+/// Folds one block of keys into rows [row, row + R) of a tile. visible[r]: keys of this block that
+/// row r sees; a row that sees none is left untouched.
+template <int R>
+void attend_rows(const QueryTile& tile, int64_t row, const KeyBlock& block,
+                 const KeyRange* visible) {
+  KeyRange any{kBlockKeys, 0};
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    if (visible[r].empty()) continue;
+    any.from = visible[r].from < any.from ? visible[r].from : any.from;
+    any.to = visible[r].to > any.to ? visible[r].to : any.to;
+  }
+  if (any.empty()) return;
+  alignas(64) float s[R * kBlockKeys];
+  score_block<R>(tile, tile.q + row * tile.head_dim, block, any, s);
+
+  alignas(64) float decay[kLanes] = {};
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    if (visible[r].empty()) continue;
+    const float old = tile.max[row + r];
+    tile.max[row + r] = row_max(s + r * kBlockKeys, visible[r], old);
+    decay[r] = old - tile.max[row + r];
+  }
+  const F32Tag tag;
+  hn::Store(exp_nonpositive(hn::Load(tag, decay)), tag, decay);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    if (visible[r].empty()) continue;
+    const float sum = row_weights(s + r * kBlockKeys, visible[r], tile.max[row + r]);
+    tile.sum[row + r] = tile.sum[row + r] * decay[r] + sum;
+  }
+  add_visible_values<R>(tile, block, visible, s, decay, tile.out + row * tile.padded_dim);
+}
+
+using AttendFn = void (*)(const QueryTile&, int64_t, const KeyBlock&, const KeyRange*);
+
+HWY_INLINE AttendFn attend_function(int64_t n_rows) {
+#if HWY_MAX_BYTES >= 32
+  static constexpr AttendFn kTable[] = {attend_rows<1>, attend_rows<2>, attend_rows<3>,
+                                        attend_rows<4>, attend_rows<5>, attend_rows<6>};
+#else
+  static constexpr AttendFn kTable[] = {attend_rows<1>, attend_rows<2>};
+#endif
+  return kTable[n_rows - 1];
+}
+
+/// Row groups of a tile: as few as kRegRows allows, of sizes that differ by one at most.
+struct RowGroups {
+  int64_t n_rows;
+  int64_t count;
+
+  explicit RowGroups(int64_t rows) : n_rows(rows), count((rows + kRegRows - 1) / kRegRows) {}
+  int64_t begin(int64_t group) const { return n_rows * group / count; }
+};
+
+/// Packs row `src` of a tile as row `row`, scaled; groups lie one after another as [d][rows].
+HWY_INLINE void pack_query(const QueryTile& tile, const RowGroups& groups, int64_t row,
+                           const float* src, float scale) {
+  int64_t group = row * groups.count / groups.n_rows;
+  while (groups.begin(group + 1) <= row) ++group;
+  const int64_t begin = groups.begin(group);
+  const int64_t n = groups.begin(group + 1) - begin;
+  float* dst = tile.q + begin * tile.head_dim + (row - begin);
+  for (int64_t d = 0; d < tile.head_dim; ++d) dst[d * n] = src[d] * scale;
+}
+
+inline void start_tile(const QueryTile& tile) {
+  for (int64_t r = 0; r < tile.n_rows; ++r) {
+    tile.max[r] = -HUGE_VALF;
+    tile.sum[r] = 0;
+  }
+  for (int64_t i = 0; i < tile.n_rows * tile.padded_dim; ++i) tile.out[i] = 0;
+}
+
+/// visible[tile.n_rows] as attend_rows takes it.
+inline void attend_block(const QueryTile& tile, const KeyBlock& block, const KeyRange* visible) {
+  const RowGroups groups(tile.n_rows);
+  for (int64_t g = 0; g < groups.count; ++g) {
+    const int64_t row = groups.begin(g);
+    attend_function(groups.begin(g + 1) - row)(tile, row, block, visible + row);
+  }
+}
+
+/// dst = row `row` of the tile, divided by the sum of its weights.
+inline void finish_row(const QueryTile& tile, int64_t row, float* dst) {
+  const float* src = tile.out + row * tile.padded_dim;
+  const float factor = 1.0f / tile.sum[row];
+  for (int64_t d = 0; d < tile.head_dim; ++d) dst[d] = src[d] * factor;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace triptych
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,338 @@
+// kv_write and paged_attention against a float64 reference, at every level of this machine.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "backends/cpu/cpu_ops.h"
+#include "ops/attention.h"
+#include "ref/attention_ref.h"
+#include "ref/random_data.h"
+
+namespace triptych {
+namespace {
+
+using ref::random_floats;
+
+struct Shape4 {
+  DType dtype = DType::kF32;
+  int64_t n_heads = 4;
+  int64_t n_kv_heads = 2;
+  int64_t head_dim = 64;
+  int64_t window = 0;
+};
+
+/// A KV cache with permuted page tables and, for each sequence, queries, keys and values of all
+/// its tokens. Every byte of the cache starts as a NaN: slots that hold no token must never count.
+class PagedCase {
+ public:
+  PagedCase(const Shape4& shape, std::vector<int64_t> lengths)
+      : shape_(shape), lengths_(std::move(lengths)) {
+    int64_t n_pages = 0;
+    for (int64_t n : lengths_) n_pages += (n + kPageTokens - 1) / kPageTokens;
+    layer_ = {
+        .dtype = shape.dtype,
+        .n_kv_heads = shape.n_kv_heads,
+        .head_dim = shape.head_dim,
+        .base = nullptr,
+        .page_stride = KvLayer::page_bytes(shape.dtype, shape.n_kv_heads, shape.head_dim) + 64};
+    memory_.resize(static_cast<size_t>(n_pages * layer_.page_stride));
+    layer_.base = memory_.data();
+    reset_cache();
+    // Page tables take every other page from the end, so that neighbours are not adjacent.
+    int64_t next = 0;
+    uint32_t seed = 1;
+    for (int64_t n : lengths_) {
+      std::vector<int32_t> pages;
+      for (int64_t p = 0; p < (n + kPageTokens - 1) / kPageTokens; ++p, ++next) {
+        const int64_t half = (n_pages + 1) / 2;
+        pages.push_back(
+            static_cast<int32_t>(n_pages - 1 - (next < half ? 2 * next : 2 * (next - half) + 1)));
+      }
+      pages_.push_back(std::move(pages));
+      q_.push_back(random_floats(n * q_width(), seed++));
+      k_.push_back(random_floats(n * kv_width(), seed++));
+      v_.push_back(random_floats(n * kv_width(), seed++));
+    }
+  }
+
+  int64_t q_width() const { return shape_.n_heads * shape_.head_dim; }
+  int64_t kv_width() const { return shape_.n_kv_heads * shape_.head_dim; }
+  std::vector<float>& v(size_t i) { return v_[i]; }
+  std::vector<float>& k(size_t i) { return k_[i]; }
+  std::vector<float>& q(size_t i) { return q_[i]; }
+  void reset_cache() { std::memset(memory_.data(), 0xff, memory_.size()); }
+
+  /// Positions [begin, end) of sequence i written and attended in one call; [end - begin, q_width].
+  std::vector<float> run(size_t i, int64_t begin, int64_t end, CpuIsa isa, int threads) {
+    const std::vector<Part> parts{{i, begin, end}};
+    return run_batch(parts, isa, threads);
+  }
+
+  struct Part {
+    size_t sequence;
+    int64_t begin;
+    int64_t end;
+  };
+
+  /// Several sequences in one packed batch; q, k and v share rows of one wider buffer.
+  std::vector<float> run_batch(const std::vector<Part>& parts, CpuIsa isa, int threads) {
+    KernelTable table;
+    fill_cpu_ops(table, isa);
+    ThreadPool pool(threads);
+    const Stream stream{&pool, nullptr};
+    const int64_t ld = q_width() + 2 * kv_width() + 5;
+    std::vector<float> rows;
+    std::vector<SequenceRows> sequences;
+    int64_t n = 0;
+    for (const Part& part : parts) {
+      for (int64_t t = part.begin; t < part.end; ++t) {
+        append(rows, q_[part.sequence], t, q_width());
+        append(rows, k_[part.sequence], t, kv_width());
+        append(rows, v_[part.sequence], t, kv_width());
+        rows.resize(rows.size() + 5, NAN);
+      }
+      sequences.push_back({.row = n,
+                           .n_rows = part.end - part.begin,
+                           .kv_len = part.end,
+                           .pages = pages_[part.sequence].data()});
+      n += part.end - part.begin;
+    }
+    const auto n_sequences = static_cast<int64_t>(sequences.size());
+    table.kv_write({.k = rows.data() + q_width(),
+                    .ldk = ld,
+                    .v = rows.data() + q_width() + kv_width(),
+                    .ldv = ld,
+                    .cache = layer_,
+                    .sequences = sequences.data(),
+                    .n_sequences = n_sequences},
+                   stream);
+    std::vector<float> out(static_cast<size_t>(n * q_width()), NAN);
+    table.paged_attention({.q = rows.data(),
+                           .ldq = ld,
+                           .n_heads = shape_.n_heads,
+                           .cache = layer_,
+                           .sequences = sequences.data(),
+                           .n_sequences = n_sequences,
+                           .scale = scale(),
+                           .out = out.data(),
+                           .ldo = q_width(),
+                           .window = shape_.window},
+                          stream);
+    return out;
+  }
+
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)); }
+
+  /// Largest difference of `out`, rows [begin, end) of sequence i, from the reference.
+  double error(size_t i, int64_t begin, int64_t end, const float* out) const {
+    const int64_t d = shape_.head_dim;
+    const int64_t group = shape_.n_heads / shape_.n_kv_heads;
+    double worst = 0;
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t from = shape_.window > 0 ? std::max<int64_t>(0, t + 1 - shape_.window) : 0;
+      for (int64_t h = 0; h < shape_.n_heads; ++h) {
+        const int64_t kv = h / group * d;
+        const std::vector<double> want =
+            ref::attend(&q_[i][static_cast<size_t>(t * q_width() + h * d)], d,
+                        {k_[i].data() + kv, kv_width()}, {v_[i].data() + kv, kv_width()}, from,
+                        t + 1, static_cast<double>(scale()), shape_.dtype);
+        for (int64_t e = 0; e < d; ++e) {
+          const double got = out[(t - begin) * q_width() + h * d + e];
+          const double difference = std::abs(got - want[static_cast<size_t>(e)]);
+          worst = difference <= worst ? worst : difference;  // a NaN is kept
+        }
+      }
+    }
+    return worst;
+  }
+
+ private:
+  static void append(std::vector<float>& rows, const std::vector<float>& from, int64_t row,
+                     int64_t width) {
+    rows.insert(rows.end(), from.begin() + row * width, from.begin() + (row + 1) * width);
+  }
+
+  Shape4 shape_;
+  std::vector<int64_t> lengths_;
+  KvLayer layer_;
+  std::vector<std::byte> memory_;
+  std::vector<std::vector<int32_t>> pages_;
+  std::vector<std::vector<float>> q_, k_, v_;
+};
+
+class PagedAttentionTest : public testing::TestWithParam<CpuIsa> {};
+
+INSTANTIATE_TEST_SUITE_P(Levels, PagedAttentionTest, testing::ValuesIn(available_cpu_isas()),
+                         [](const auto& level) { return std::string(cpu_isa_name(level.param)); });
+
+TEST_P(PagedAttentionTest, MatchesTheReference) {
+  const Shape4 shapes[] = {
+      {.dtype = DType::kF32, .n_heads = 4, .n_kv_heads = 4, .head_dim = 64},
+      {.dtype = DType::kBF16, .n_heads = 9, .n_kv_heads = 3, .head_dim = 64},
+      {.dtype = DType::kF16, .n_heads = 14, .n_kv_heads = 2, .head_dim = 64},
+      {.dtype = DType::kBF16, .n_heads = 8, .n_kv_heads = 1, .head_dim = 128},
+      {.dtype = DType::kF32, .n_heads = 2, .n_kv_heads = 1, .head_dim = 256},
+      {.dtype = DType::kF32, .n_heads = 3, .n_kv_heads = 3, .head_dim = 72},
+      {.dtype = DType::kF16, .n_heads = 2, .n_kv_heads = 2, .head_dim = 80},
+      {.dtype = DType::kBF16, .n_heads = 6, .n_kv_heads = 2, .head_dim = 33},
+      {.dtype = DType::kF32, .n_heads = 1, .n_kv_heads = 1, .head_dim = 1},
+  };
+  for (const Shape4& shape : shapes) {
+    for (const int64_t n : {1, 5, 16, 63, 64, 65, 150}) {
+      PagedCase c(shape, {n});
+      const std::vector<float> out = c.run(0, 0, n, GetParam(), 2);
+      EXPECT_LT(c.error(0, 0, n, out.data()), 6e-6)
+          << dtype_name(shape.dtype) << " heads " << shape.n_heads << "/" << shape.n_kv_heads
+          << " of " << shape.head_dim << ", " << n << " tokens";
+    }
+  }
+}
+
+TEST_P(PagedAttentionTest, MoreQueryHeadsThanATileHolds) {
+  PagedCase c({.dtype = DType::kF32, .n_heads = 130, .n_kv_heads = 1, .head_dim = 16}, {21});
+  const std::vector<float> out = c.run(0, 0, 21, GetParam(), 2);
+  EXPECT_LT(c.error(0, 0, 21, out.data()), 6e-6);
+}
+
+TEST_P(PagedAttentionTest, SlidingWindow) {
+  for (const int64_t window : {1, 3, 16, 40, 64, 100, 1000}) {
+    PagedCase c(
+        {.dtype = DType::kBF16, .n_heads = 6, .n_kv_heads = 2, .head_dim = 48, .window = window},
+        {210});
+    const std::vector<float> whole = c.run(0, 0, 210, GetParam(), 2);
+    EXPECT_LT(c.error(0, 0, 210, whole.data()), 6e-6) << window;
+    for (int64_t t = 0; t < 210; ++t) {
+      const std::vector<float> row = c.run(0, t, t + 1, GetParam(), 1);
+      ASSERT_EQ(0, std::memcmp(row.data(), &whole[static_cast<size_t>(t * c.q_width())],
+                               row.size() * sizeof(float)))
+          << "window " << window << ", token " << t;
+    }
+  }
+}
+
+TEST_P(PagedAttentionTest, ChunksGiveTheSameBits) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    PagedCase c({.dtype = dtype, .n_heads = 9, .n_kv_heads = 3, .head_dim = 40}, {333});
+    const std::vector<float> whole = c.run(0, 0, 333, GetParam(), 1);
+    for (const int64_t chunk : {128, 64, 50, 7, 1}) {
+      c.reset_cache();
+      for (int64_t t = 0; t < 333; t += chunk) {
+        const int64_t end = std::min<int64_t>(333, t + chunk);
+        const std::vector<float> part = c.run(0, t, end, GetParam(), 2);
+        ASSERT_EQ(0, std::memcmp(part.data(), &whole[static_cast<size_t>(t * c.q_width())],
+                                 part.size() * sizeof(float)))
+            << dtype_name(dtype) << ", chunks of " << chunk << ", token " << t;
+      }
+    }
+  }
+}
+
+TEST_P(PagedAttentionTest, ThreadsGiveTheSameBits) {
+  for (const int64_t n : {1, 30, 200}) {
+    PagedCase c({.dtype = DType::kBF16, .n_heads = 7, .n_kv_heads = 1, .head_dim = 64}, {n});
+    const std::vector<float> one = c.run(0, 0, n, GetParam(), 1);
+    for (const int threads : {2, 3, 8}) {
+      const std::vector<float> many = c.run(0, 0, n, GetParam(), threads);
+      EXPECT_EQ(0, std::memcmp(one.data(), many.data(), one.size() * sizeof(float))) << threads;
+    }
+  }
+}
+
+TEST_P(PagedAttentionTest, ABatchOfSequencesGivesTheBitsOfEachAlone) {
+  const std::vector<int64_t> lengths{100, 17, 1, 64, 250};
+  PagedCase c({.dtype = DType::kBF16, .n_heads = 6, .n_kv_heads = 2, .head_dim = 64}, lengths);
+  std::vector<std::vector<float>> alone;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    alone.push_back(c.run(i, 0, lengths[i], GetParam(), 2));
+    EXPECT_LT(c.error(i, 0, lengths[i], alone[i].data()), 6e-6);
+  }
+  // One decoding, one prefilling whole, the others in between, in one batch.
+  const std::vector<PagedCase::Part> parts{
+      {0, 99, 100}, {1, 0, 17}, {2, 0, 1}, {3, 30, 64}, {4, 249, 250}};
+  const std::vector<float> batch = c.run_batch(parts, GetParam(), 2);
+  const float* got = batch.data();
+  for (const auto& part : parts) {
+    const size_t n = static_cast<size_t>((part.end - part.begin) * c.q_width());
+    EXPECT_EQ(0,
+              std::memcmp(got, &alone[part.sequence][static_cast<size_t>(part.begin * c.q_width())],
+                          n * sizeof(float)))
+        << "sequence " << part.sequence;
+    got += n;
+  }
+}
+
+TEST_P(PagedAttentionTest, LaterTokensOfAChunkNeverReachEarlierOnes) {
+  PagedCase c({.dtype = DType::kF16, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64}, {40});
+  // Beyond f16: infinity in the cache, which only rows from token 21 on may see.
+  for (int64_t d = 0; d < 64; ++d) c.v(0)[static_cast<size_t>(21 * 64 + d)] = 1e6f;
+  for (int64_t d = 0; d < 64; ++d) c.k(0)[static_cast<size_t>(30 * 64 + d)] = NAN;
+  const std::vector<float> out = c.run(0, 0, 40, GetParam(), 1);
+  EXPECT_LT(c.error(0, 0, 21, out.data()), 6e-6);
+  const auto at = [&](int64_t t) { return out[static_cast<size_t>(t * c.q_width())]; };
+  EXPECT_TRUE(std::isinf(at(21)));
+  EXPECT_TRUE(std::isnan(at(30))) << "a NaN among the visible keys must show";
+}
+
+TEST_P(PagedAttentionTest, LargeAndEqualScores) {
+  PagedCase c({.dtype = DType::kF32, .n_heads = 1, .n_kv_heads = 1, .head_dim = 16}, {130});
+  for (float& q : c.q(0)) q *= 100;  // softmax close to one-hot, differences far below e^-87
+  std::vector<float> out = c.run(0, 0, 130, GetParam(), 1);
+  EXPECT_LT(c.error(0, 0, 130, out.data()), 1e-4);
+  for (float& q : c.q(0)) q = 0;  // all scores equal: the mean of the values
+  out = c.run(0, 0, 130, GetParam(), 1);
+  EXPECT_LT(c.error(0, 0, 130, out.data()), 1e-6);
+}
+
+// Two keys with scores 0 and x, values 0 and 1: the output is e^x / (1 + e^x).
+TEST_P(PagedAttentionTest, ExponentialIsAccurate) {
+  PagedCase c({.dtype = DType::kF32, .n_heads = 1, .n_kv_heads = 1, .head_dim = 1}, {2});
+  c.k(0)[0] = 0;
+  c.v(0) = {0, 1};
+  c.q(0)[1] = 1;
+  double worst = 0;
+  for (float x = -86.9f; x <= 0; x += 0.0137f) {
+    c.k(0)[1] = x;
+    const double got = c.run(0, 0, 2, GetParam(), 1)[1];
+    const double e = std::exp(static_cast<double>(x));
+    worst = std::max(worst, std::abs(got / (e / (1 + e)) - 1));
+  }
+  EXPECT_LT(worst, 3.5e-7);  // 2e-7 of the exponential, the rest of the sum and the division
+}
+
+// bf16 and f16 caches round to nearest even, and nothing but the written slots changes.
+TEST_P(PagedAttentionTest, KvWriteRoundsAndTouchesOnlyItsSlots) {
+  KernelTable table;
+  fill_cpu_ops(table, GetParam());
+  ThreadPool pool(2);
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    constexpr int64_t kHeads = 2;
+    constexpr int64_t kDim = 3;
+    const int64_t page_bytes = KvLayer::page_bytes(dtype, kHeads, kDim);
+    std::vector<std::byte> memory(static_cast<size_t>(3 * page_bytes), std::byte{0xab});
+    const KvLayer cache{dtype, kHeads, kDim, memory.data(), page_bytes};
+    const std::vector<int32_t> pages{2, 0};
+    const std::vector<float> k = random_floats(5 * 6, 7);
+    const std::vector<float> v = random_floats(5 * 6, 8);
+    const SequenceRows rows{.row = 0, .n_rows = 5, .kv_len = 19, .pages = pages.data()};
+    table.kv_write({k.data(), 6, v.data(), 6, cache, &rows, 1}, {&pool, nullptr});
+    const auto round = dtype == DType::kBF16 ? &f32_to_bf16 : &f32_to_f16;
+    std::vector<uint16_t> want(memory.size() / 2, 0xabab);
+    for (int64_t t = 0; t < 5; ++t) {
+      const int64_t position = 14 + t;
+      const int64_t page = pages[static_cast<size_t>(position / 16)] * page_bytes / 2;
+      for (int64_t h = 0; h < kHeads; ++h) {
+        for (int64_t d = 0; d < kDim; ++d) {
+          const auto from = static_cast<size_t>(t * 6 + h * kDim + d);
+          want[static_cast<size_t>(page + (h * kDim + d) * 16 + position % 16)] = round(k[from]);
+          want[static_cast<size_t>(page + page_bytes / 4 + (h * 16 + position % 16) * kDim + d)] =
+              round(v[from]);
+        }
+      }
+    }
+    EXPECT_EQ(0, std::memcmp(want.data(), memory.data(), memory.size())) << dtype_name(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace triptych

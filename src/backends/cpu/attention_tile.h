@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ops/attention.h"
+
+namespace triptych {
+
+/// Keys are folded in blocks of 64 (four pages), whatever the caller's chunking.
+constexpr int64_t kBlockPages = 4;
+constexpr int64_t kBlockKeys = kBlockPages * kPageTokens;
+/// Query rows that share one pass over the keys.
+constexpr int64_t kTileRows = 96;
+
+/// Up to 64 consecutive keys of one head as f32.
+struct KeyBlock {
+  const float* k[kBlockPages];  ///< [head_dim][16] each
+  const float* v[kBlockPages];  ///< [16][v_stride] each, whole vectors readable up to padded_dim
+  int64_t v_stride;
+};
+
+/// Keys [from, to) of a block.
+struct KeyRange {
+  int64_t from;
+  int64_t to;
+  bool empty() const { return from >= to; }
+};
+
+/// Query rows of one head (or of the heads that share one KV head) and their running softmax.
+struct QueryTile {
+  int64_t n_rows;
+  int64_t head_dim;
+  int64_t padded_dim;  ///< head_dim rounded up to 16
+  float* q;            ///< [n_rows * head_dim], packed by pack_query
+  float* out;          ///< [n_rows, padded_dim], sums of weighted values
+  float* max;          ///< [n_rows] largest score so far
+  float* sum;          ///< [n_rows] sum of weights so far
+};
+
+/// Memory of a QueryTile, on the stack of the thread that computes it: kernels do not allocate.
+struct QueryTileMemory {
+  alignas(64) float q[kTileRows * kMaxHeadDim];
+  alignas(64) float out[kTileRows * kMaxHeadDim];
+  alignas(64) float max[kTileRows];
+  alignas(64) float sum[kTileRows];
+  KeyRange visible[kTileRows];
+
+  QueryTile tile(int64_t n_rows, int64_t head_dim) {
+    return {n_rows, head_dim, (head_dim + 15) / 16 * 16, q, out, max, sum};
+  }
+};
+
+}  // namespace triptych
