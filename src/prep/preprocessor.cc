@@ -121,7 +121,27 @@ Result<EncodedPrompt> Preprocessor::encode(const Request& request) const {
   for (const RequestMessage& message : request.messages) {
     prompt.messages.push_back(to_chat_message(message, request.media));
   }
-  return chat_template_->encode(prompt, {.image = spec_.image_token_id});
+  TRIPTYCH_ASSIGN_OR_RETURN(EncodedPrompt encoded,
+                            chat_template_->encode(prompt, {.image = spec_.image_token_id}));
+  TRIPTYCH_RETURN_IF_ERROR(add_missing_bos(encoded));
+  return encoded;
+}
+
+/// A template owns its special tokens, with one exception of transformers: a processor (which only
+/// multimodal checkpoints have) lets the tokenizer add BOS to a rendered prompt that does not start
+/// with it (ProcessorMixin.apply_chat_template; LLaVA-1.5's template relies on it).
+Status Preprocessor::add_missing_bos(EncodedPrompt& encoded) const {
+  if (!spec_.vision) return Status::ok();
+  const std::optional<std::string> bos = tokenizer_->named_token("bos_token");
+  if (!bos || encoded.text.starts_with(*bos)) return Status::ok();
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::vector<TokenId> around_nothing,
+                            tokenizer_->encode("", true));
+  if (around_nothing.empty() || around_nothing.front() != tokenizer_->bos_id()) {
+    return Status::ok();
+  }
+  encoded.ids.insert(encoded.ids.begin(), around_nothing.front());
+  for (MediaSlot& slot : encoded.slots) ++slot.index;
+  return Status::ok();
 }
 
 Result<PreparedRequest> Preprocessor::prepare(const Request& request, int64_t context_limit,

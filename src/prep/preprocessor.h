@@ -55,6 +55,7 @@ class Preprocessor {
  private:
   explicit Preprocessor(const ModelSpec& spec) : spec_(spec) {}
   Result<EncodedPrompt> encode(const Request& request) const;
+  Status add_missing_bos(EncodedPrompt& encoded) const;
   Result<PreparedMedia> prepare_image(const MediaItem& item, const ImageCost& cost,
                                       ThreadPool& pool, TensorRegistry& registry) const;
 

@@ -1,0 +1,173 @@
+#include "cli/eval.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/eval_score.h"
+#include "cli/terminal.h"
+
+namespace triptych::cli {
+namespace {
+
+struct Question {
+  std::string task;
+  std::vector<std::string> images;  ///< paths below the set's folder
+  std::string text;
+  std::string answer;
+  Json id;
+};
+
+struct TaskResult {
+  int64_t n = 0;
+  int64_t right = 0;
+  double items = 0;  ///< sum of item scores
+};
+
+Result<Question> parse_question(const JsonRef& line) {
+  Question q;
+  TRIPTYCH_ASSIGN_OR_RETURN(q.task, line.at("task").as_string());
+  TRIPTYCH_ASSIGN_OR_RETURN(q.text, line.at("question").as_string());
+  TRIPTYCH_ASSIGN_OR_RETURN(q.answer, line.at("answer").as_string());
+  const JsonRef images = line.at("images");
+  if (!images.json().is_array()) return images.error("expected a list of picture files");
+  for (size_t i = 0; i < images.size(); ++i) {
+    TRIPTYCH_ASSIGN_OR_RETURN(std::string name, images.at(i).as_string());
+    q.images.push_back(std::move(name));
+  }
+  if (const Json* id = line.json().find("id"); id != nullptr) q.id = *id;
+  return q;
+}
+
+Result<std::vector<Question>> read_questions(const std::string& folder, int64_t limit) {
+  const std::string path = folder + "/questions.jsonl";
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  std::vector<Question> out;
+  size_t begin = 0;
+  for (int64_t number = 1; begin < text.size(); ++number) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    if (line.empty()) continue;
+    const std::string source = fmt::format("{}:{}", path, number);
+    Result<Json> json = parse_json(line);
+    if (!json.is_ok()) return json.status().with_context(source);
+    TRIPTYCH_ASSIGN_OR_RETURN(Question q, parse_question(JsonRef(*json, source)));
+    out.push_back(std::move(q));
+  }
+  if (out.empty()) return invalid_argument(path + ": holds no questions");
+  if (limit <= 0 || limit >= static_cast<int64_t>(out.size())) return out;
+  const size_t stride = out.size() / static_cast<size_t>(limit);
+  std::vector<Question> some;
+  for (size_t i = 0; i < out.size(); i += stride) some.push_back(std::move(out[i]));
+  return some;
+}
+
+/// Replaces a picture by its mean, channel by channel: what a model can say without seeing.
+void blind_picture(PreparedMedia& media) {
+  const int64_t area = media.pixels.shape()[1] * media.pixels.shape()[2];
+  for (int64_t c = 0; c < 3; ++c) {
+    float* channel = media.pixels.f32() + c * area;
+    double sum = 0;
+    for (int64_t i = 0; i < area; ++i) sum += channel[i];
+    std::fill(channel, channel + area, static_cast<float>(sum / static_cast<double>(area)));
+  }
+}
+
+Result<Answer> ask(Session& session, const EvalOptions& options, const Question& q) {
+  Request request;
+  std::vector<size_t> media;
+  for (const std::string& name : q.images) {
+    TRIPTYCH_ASSIGN_OR_RETURN(MediaItem item, load_media(options.set + "/" + name));
+    media.push_back(request.media.size());
+    request.media.push_back(std::move(item));
+  }
+  request.messages.push_back(user_message(media, q.text));
+  request.sampling.max_tokens = 256;
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      PreparedRequest prepared,
+      session.prep().prepare(request, session.context_tokens(), session.engine().pool(),
+                             session.engine().registry()));
+  if (options.blind) {
+    for (PreparedMedia& item : prepared.media) blind_picture(item);
+  }
+  return session.answer_prepared(std::move(prepared), nullptr);
+}
+
+Json to_json(const TaskResult& r) {
+  const auto [low, high] = wilson_interval(r.right, r.n);
+  Json out = Json::object();
+  out.set("total", Json::integer(r.n));
+  out.set("correct", Json::integer(r.right));
+  out.set("accuracy", Json::number(static_cast<double>(r.right) / static_cast<double>(r.n)));
+  out.set("low", Json::number(low));
+  out.set("high", Json::number(high));
+  out.set("items", Json::number(r.items / static_cast<double>(r.n)));
+  return out;
+}
+
+void print_table(const std::map<std::string, TaskResult>& tasks, const TaskResult& all) {
+  fmt::print("{:<14} {:>6} {:>9} {:>17} {:>8}\n", "task", "n", "accuracy", "95 % interval",
+             "items");
+  const auto row = [](const std::string& task, const TaskResult& r) {
+    const auto [low, high] = wilson_interval(r.right, r.n);
+    fmt::print("{:<14} {:>6} {:>8.2f}% {:>7.2f} - {:>6.2f}% {:>7.2f}%\n", task, r.n,
+               100.0 * static_cast<double>(r.right) / static_cast<double>(r.n), 100 * low,
+               100 * high, 100 * r.items / static_cast<double>(r.n));
+  };
+  for (const auto& [task, result] : tasks) row(task, result);
+  row("all", all);
+}
+
+}  // namespace
+
+Status run_eval(const EvalOptions& options) {
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::vector<Question> questions,
+                            read_questions(options.set, options.limit));
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
+  Json answers = Json::array();
+  std::map<std::string, TaskResult> tasks;
+  TaskResult all;
+  {
+    ProgressBar bar(options.blind ? "blind" : "eval", static_cast<int64_t>(questions.size()));
+    for (const Question& q : questions) {
+      TRIPTYCH_ASSIGN_OR_RETURN(const Answer answer, ask(*session, options, q));
+      const bool right = answer.text == q.answer;
+      const double items = right ? 1.0 : item_score(answer.text, q.answer);
+      for (TaskResult* r : {&tasks[q.task], &all}) {
+        ++r->n;
+        r->right += right ? 1 : 0;
+        r->items += items;
+      }
+      Json line = Json::object();
+      line.set("id", q.id);
+      line.set("task", Json::string(q.task));
+      line.set("question", Json::string(q.text));
+      line.set("expected", Json::string(q.answer));
+      line.set("answer", Json::string(answer.text));
+      line.set("correct", Json::boolean(right));
+      answers.append(std::move(line));
+      bar.update(all.n, fmt::format("{:.1f} % right", 100.0 * static_cast<double>(all.right) /
+                                                          static_cast<double>(all.n)));
+    }
+  }
+  if (!options.json) {
+    print_table(tasks, all);
+    return Status::ok();
+  }
+  Json out = Json::object();
+  out.set("set", Json::string(options.set));
+  out.set("blind", Json::boolean(options.blind));
+  Json by_task = Json::object();
+  for (const auto& [task, result] : tasks) by_task.set(task, to_json(result));
+  out.set("tasks", std::move(by_task));
+  out.set("all", to_json(all));
+  out.set("answers", std::move(answers));
+  fmt::print("{}\n", out.dump(1));
+  return Status::ok();
+}
+
+}  // namespace triptych::cli

@@ -1,0 +1,151 @@
+// The command line: CLI11 turns arguments into each subcommand's options and nothing else.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/bench.h"
+#include "cli/chat.h"
+#include "cli/doctor.h"
+#include "cli/eval.h"
+#include "cli/inspect.h"
+#include "cli/perplexity.h"
+#include "cli/terminal.h"
+
+namespace {
+
+using namespace triptych;
+using namespace triptych::cli;
+
+struct Options {
+  ChatOptions chat;
+  InspectOptions inspect;
+  EvalOptions eval;
+  BenchOptions bench;
+  PerplexityOptions perplexity;
+  bool doctor_measure = false;
+  bool doctor_json = false;
+};
+
+void add_session(CLI::App& app, SessionOptions& s) {
+  app.add_option("MODEL", s.model, "folder of a Hugging Face checkpoint, or a .gguf file")
+      ->required();
+  app.add_option("--context", s.context_tokens, "tokens a sequence may have (default: the model's)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--chat-template", s.chat_template_file,
+                 "Jinja file to use instead of the checkpoint's template");
+  app.add_option("--trace-tensors", s.trace_tensors_file,
+                 "write every tensor at a stage boundary to this file, as JSON lines");
+}
+
+void add_sampling(CLI::App& app, SamplingFlags& s) {
+  const std::string group = "Sampling (defaults: the checkpoint's generation_config.json)";
+  app.add_option("--max-tokens", s.max_tokens, "longest answer")->group(group);
+  app.add_option("--temperature", s.temperature, "0 takes the most likely token")->group(group);
+  app.add_option("--top-k", s.top_k, "draw among the k most likely")->group(group);
+  app.add_option("--top-p", s.top_p, "draw among the most likely that hold this share")
+      ->group(group);
+  app.add_option("--min-p", s.min_p, "drop tokens below this share of the most likely one's")
+      ->group(group);
+  app.add_option("--repetition-penalty", s.repetition_penalty, "above 1 avoids tokens seen before")
+      ->group(group);
+  app.add_option("--seed", s.seed, "same seed, same answer")->group(group);
+  app.add_option("--stop", s.stop, "end the answer before this text; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(group);
+  app.add_flag("--ignore-eos", s.ignore_eos, "go on after the end token")->group(group);
+}
+
+void add_chat(CLI::App& app, ChatOptions& o) {
+  add_session(app, o.session);
+  app.add_option("PROMPT", o.prompt, "question; without one and at a terminal a conversation starts");
+  app.add_option("-i,--image", o.images, "picture to ask about; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--system", o.system, "system message");
+  app.add_flag("--json", o.json, "print the answer with ids and figures as one JSON object");
+  app.add_flag("--stats", o.stats, "print a line of figures behind the answer");
+  app.add_flag("--raw", o.raw, "take the prompt as it is, without a chat template");
+  add_sampling(app, o.sampling);
+  app.footer(
+      "Examples:\n"
+      "  triptych chat models/demo --image photo.jpg \"What color is the square?\"\n"
+      "  triptych chat models/demo                     # a conversation; /image FILE adds a picture\n"
+      "  cat letter.txt | triptych chat model.gguf \"Summarise this.\"");
+}
+
+void add_commands(CLI::App& app, Options& o) {
+  CLI::App* chat = app.add_subcommand("chat", "ask a model about pictures and text");
+  add_chat(*chat, o.chat);
+
+  CLI::App* inspect =
+      app.add_subcommand("inspect", "show what a checkpoint is, costs and takes in memory");
+  add_session(*inspect, o.inspect.session);
+  inspect->add_option("-i,--image", o.inspect.images, "show what this picture costs")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  inspect->add_flag("--json", o.inspect.json, "print JSON");
+
+  CLI::App* eval = app.add_subcommand("eval", "answer a question set and report accuracy by task");
+  add_session(*eval, o.eval.session);
+  eval->add_option("--set", o.eval.set, "folder with questions.jsonl and pictures")->required();
+  eval->add_option("--limit", o.eval.limit, "ask about this many, spread over the set");
+  eval->add_flag("--blind", o.eval.blind, "replace each picture by its mean colour");
+  eval->add_flag("--json", o.eval.json, "print JSON with every answer");
+
+  CLI::App* bench = app.add_subcommand("bench", "time the stages of an answer on this machine");
+  add_session(*bench, o.bench.session);
+  bench->add_option("-i,--image", o.bench.image, "time the vision tower with this picture");
+  bench->add_option("--prompt-tokens", o.bench.prompt_tokens, "rows of the prefill, picture included")
+      ->capture_default_str();
+  bench->add_option("--gen", o.bench.gen, "tokens to decode")->capture_default_str();
+  bench->add_option("--repeats", o.bench.repeats, "runs to take the median of")
+      ->capture_default_str();
+  bench->add_flag("--json", o.bench.json, "print JSON");
+
+  CLI::App* perplexity =
+      app.add_subcommand("perplexity", "measure how well a model predicts a text file");
+  add_session(*perplexity, o.perplexity.session);
+  perplexity->add_option("FILE", o.perplexity.file, "text file")->required();
+  perplexity->add_option("--window", o.perplexity.window, "tokens a window")
+      ->capture_default_str();
+  perplexity->add_flag("--json", o.perplexity.json, "print JSON");
+
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "show what this machine offers and what would be faster");
+  doctor->add_flag("--measure", o.doctor_measure, "measure products and memory reads too");
+  doctor->add_flag("--json", o.doctor_json, "print JSON");
+}
+
+Status run(const CLI::App& app, const Options& o) {
+  if (app.got_subcommand("chat")) return run_chat(o.chat);
+  if (app.got_subcommand("inspect")) return run_inspect(o.inspect);
+  if (app.got_subcommand("eval")) return run_eval(o.eval);
+  if (app.got_subcommand("bench")) return run_bench(o.bench);
+  if (app.got_subcommand("perplexity")) return run_perplexity(o.perplexity);
+  return run_doctor(o.doctor_measure, o.doctor_json);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Triptych: an inference server for models that take pictures and text", "triptych");
+  app.set_version_flag("--version", TRIPTYCH_VERSION);
+  app.require_subcommand(1);
+  app.footer("`triptych COMMAND --help` shows a command's options. Exit codes: 0 fine, 2 usage, "
+             "3 file missing, 4 corrupt data, 5 unsupported, 6 over a limit, 7 not possible now, "
+             "70 a fault of ours.");
+  Options options;
+  add_commands(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e);
+    return code == 0 ? 0 : exit_code(StatusCode::kInvalidArgument);
+  }
+  const Status status = run(app, options);
+  if (status.is_ok()) return 0;
+  const Colors c = Colors::for_fd(2);
+  fmt::print(stderr, "{}triptych:{} {}\n", c.red, c.reset, status.message());
+  return exit_code(status.code());
+}

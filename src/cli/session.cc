@@ -1,0 +1,126 @@
+#include "cli/session.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "backends/backend_list.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "text/detokenizer.h"
+#include "text/stop_strings.h"
+
+namespace triptych::cli {
+
+struct Session::Trace {
+  std::ofstream file;
+};
+
+Session::Session() = default;
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
+  std::unique_ptr<Session> session(new Session());
+  EngineOptions engine_options;
+  engine_options.settings = Settings::from_environment();
+  TRIPTYCH_ASSIGN_OR_RETURN(const LogLevel level,
+                            parse_log_level(engine_options.settings.log_level));
+  set_log_level(level);
+  engine_options.limits.context_tokens = options.context_tokens;
+  TRIPTYCH_ASSIGN_OR_RETURN(session->checkpoint_, Checkpoint::open(options.model));
+  TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*session->checkpoint_));
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      session->prep_, Preprocessor::load(*session->checkpoint_, spec,
+                                         {.chat_template_file = options.chat_template_file}));
+  TRIPTYCH_ASSIGN_OR_RETURN(const Backend backend,
+                            backends().front().make(engine_options.settings));
+  TRIPTYCH_ASSIGN_OR_RETURN(session->engine_,
+                            Engine::load(*session->checkpoint_, backend, engine_options));
+  if (!options.trace_tensors_file.empty()) {
+    session->trace_ = std::make_unique<Trace>();
+    session->trace_->file.open(options.trace_tensors_file);
+    if (!session->trace_->file) {
+      return invalid_argument(options.trace_tensors_file + ": cannot be written");
+    }
+    session->engine_->registry().set_sink([trace = session->trace_.get()](const TensorRecord& r) {
+      trace->file << to_json_line(r) << '\n';
+      trace->file.flush();
+    });
+  }
+  return session;
+}
+
+Result<Answer> Session::answer(const Request& request, const OnText& on_text) {
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      PreparedRequest prepared,
+      prep_->prepare(request, context_tokens(), engine_->pool(), engine_->registry()));
+  return answer_prepared(std::move(prepared), on_text);
+}
+
+Result<Answer> Session::answer_prepared(PreparedRequest prepared, const OnText& on_text) {
+  StreamingDetokenizer detokenizer(prep_->shared_tokenizer());
+  StopStrings stops(prepared.sampling.stop);
+  Answer answer;
+  answer.prompt_ids = prepared.ids;
+  TRIPTYCH_ASSIGN_OR_RETURN(const uint64_t id, engine_->submit(std::move(prepared)));
+  bool wanted = true;
+  const auto emit = [&](const std::string& piece) {
+    if (piece.empty()) return;
+    answer.text += piece;
+    if (on_text && wanted && !on_text(piece)) wanted = false;
+  };
+  while (!engine_->idle()) {
+    const std::optional<TokenEvent> event = engine_->step();
+    if (!event) {
+      // Between slices of encoding or chunks of the prompt: an empty piece asks whether to go on.
+      if (on_text && !on_text({})) engine_->cancel(id);
+      continue;
+    }
+    if (event->finish == FinishReason::kError) return event->error;
+    if (event->token >= 0) {
+      answer.token_ids.push_back(event->token);
+      emit(stops.push(detokenizer.push(event->token)));
+    }
+    if (event->finish != FinishReason::kNone) {
+      if (answer.finish == FinishReason::kNone) answer.finish = event->finish;
+    } else if (stops.stopped()) {
+      answer.finish = FinishReason::kStop;
+      engine_->cancel(id);
+    } else if (!wanted) {
+      answer.finish = FinishReason::kCancelled;
+      engine_->cancel(id);
+    }
+  }
+  emit(stops.push(detokenizer.flush()));
+  if (stops.stopped()) answer.finish = FinishReason::kStop;
+  emit(stops.flush());
+  answer.usage = engine_->usage();
+  return answer;
+}
+
+Result<MediaItem> load_media(const std::string& path) {
+  TRIPTYCH_ASSIGN_OR_RETURN(std::string bytes, read_file(path, uint64_t{256} << 20));
+  return MediaItem{Modality::kImage, path, std::make_shared<const std::string>(std::move(bytes))};
+}
+
+RequestMessage user_message(const std::vector<size_t>& media, std::string text) {
+  RequestMessage message{"user", {}};
+  for (size_t index : media) message.parts.push_back({{}, index});
+  message.parts.push_back({std::move(text), std::nullopt});
+  return message;
+}
+
+SamplingParams default_sampling(const ModelSpec& spec) {
+  SamplingParams out;
+  const GenerationDefaults& d = spec.generation;
+  if (d.do_sample) {
+    out.temperature = d.temperature.value_or(1.0);
+    out.top_k = d.top_k.value_or(50);  // transformers' own default when sampling
+    out.top_p = d.top_p.value_or(1.0);
+    out.min_p = d.min_p.value_or(0.0);
+  }
+  out.repetition_penalty = d.repetition_penalty.value_or(1.0);
+  return out;
+}
+
+}  // namespace triptych::cli

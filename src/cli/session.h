@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "prep/preprocessor.h"
+#include "request/request.h"
+#include "weights/checkpoint.h"
+
+namespace triptych::cli {
+
+struct SessionOptions {
+  std::string model;  ///< folder of a checkpoint, or a .gguf file
+  std::string chat_template_file;
+  std::string trace_tensors_file;  ///< JSON lines of every tensor at a stage boundary
+  int64_t context_tokens = 0;      ///< 0: the model's
+};
+
+/// A finished answer.
+struct Answer {
+  std::vector<int32_t> prompt_ids;  ///< as the decoder saw them, media tokens repeated
+  std::string text;
+  std::vector<int32_t> token_ids;
+  FinishReason finish = FinishReason::kNone;
+  Usage usage;
+};
+
+/// A model ready to answer on this machine: checkpoint, preprocessing, engine and text on both
+/// sides of it. What the subcommands share.
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> open(const SessionOptions& options);
+  ~Session();
+
+  /// Receives text as it becomes certain; false stops the answer.
+  using OnText = std::function<bool(std::string_view piece)>;
+
+  /// Answers one request.
+  Result<Answer> answer(const Request& request, const OnText& on_text);
+  /// The same for a request that was prepared (and perhaps changed) by the caller.
+  Result<Answer> answer_prepared(PreparedRequest prepared, const OnText& on_text);
+
+  const Preprocessor& prep() const { return *prep_; }
+  Engine& engine() { return *engine_; }
+  const Checkpoint& checkpoint() const { return *checkpoint_; }
+  int64_t context_tokens() const { return engine_->plan().context_tokens; }
+
+ private:
+  struct Trace;
+  Session();
+
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<Preprocessor> prep_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Trace> trace_;
+};
+
+/// Reads an encoded picture from disk; errors name the file.
+Result<MediaItem> load_media(const std::string& path);
+
+/// A user message of pictures and text, pictures first.
+RequestMessage user_message(const std::vector<size_t>& media, std::string text);
+
+/// The sampling that a checkpoint's generation config asks for.
+SamplingParams default_sampling(const ModelSpec& spec);
+
+}  // namespace triptych::cli
