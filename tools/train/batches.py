@@ -1,0 +1,132 @@
+"""Training rows: many short conversations packed behind the pictures they are about.
+
+Encoding a picture costs far more than asking about it, so each picture is encoded once and some 20 questions share it.
+A row holds what follows the pictures; a token sees the pictures and its own conversation, at the position that the
+chat template would give it: <bos><|user|>IMAGE question<|assistant|>answer<|end|><|user|>...
+"""
+import random
+import re
+
+import numpy as np
+import torch
+
+import easy_vqa_data
+from questions import MIX, Asker
+from render import scene_arrays
+from scenes import Scene
+from vocabulary import ASSISTANT, END, TASKS, USER
+
+IMAGE_TOKENS = 576
+PREFIX, ROW = 2 + IMAGE_TOKENS, 446             # tokens before and after one picture's features; their sum is 1,024
+PAIR_PREFIX, PAIR_ROW = 2 + 2 * IMAGE_TOKENS, 254  # of two pictures; the sum is 1,408
+EASY_VQA_PICTURES = 8                           # how many pictures of a batch come from easy-VQA (none in pairs)
+MAX_TURNS = 64                                  # answers a row may hold
+
+TOKEN, POSITION, CONVERSATION, TURN, TASK = range(5)  # what the channels of a row hold
+
+PIECES = re.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+")
+
+
+class PieceTokenizer:
+    """Ids of ASCII text. Byte-level BPE never crosses the pieces of its pre-tokeniser, so each is encoded once."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer, self.cache = tokenizer, {}
+
+    def __call__(self, text):
+        ids = []
+        for piece in PIECES.findall(text):
+            known = self.cache.get(piece)
+            if known is None:
+                known = self.tokenizer.encode(piece).ids
+                if len(self.cache) < 200000:
+                    self.cache[piece] = known
+            ids += known
+        return ids
+
+
+class RowPacker:
+    """Fills one row [5, S] with conversations about one subject until it is full."""
+
+    def __init__(self, r, ids, asker, mix, lead_tasks):
+        self.r, self.ids, self.asker = r, ids, asker
+        self.tasks, self.weights, self.lead_tasks = list(mix), list(mix.values()), lead_tasks
+
+    def fill(self, out, start, *subject):
+        r, room, used, turn = self.r, out.shape[1] - 1, 0, 0
+        for conversation in range(60):
+            position, last = start, None
+            for _ in range(1 if r.random() < .65 else r.randint(2, 4)):
+                question = self.next_question(conversation == 0 and last is None, last, subject)
+                if question is None:
+                    continue
+                asked, answer = self.ids(question.text), self.ids(question.answer)
+                tokens = ([USER] if last else []) + asked + [ASSISTANT] + answer + [END]
+                n, n_answer = len(tokens), len(answer) + 1
+                if used + n > room or turn >= MAX_TURNS:
+                    return
+                span, learned = slice(used, used + n), slice(used + n - 1 - n_answer, used + n - 1)
+                out[TOKEN, span], out[POSITION, span] = tokens, range(position, position + n)
+                out[CONVERSATION, span] = conversation
+                out[TURN, learned], out[TASK, learned] = turn, TASKS.index(question.task)
+                used, position, turn, last = used + n, position + n, turn + 1, question
+            if used > room - 12:
+                return
+
+    def next_question(self, leads, last, subject):
+        r = self.r
+        if last and last.topic and r.random() < .6:
+            follow_up = self.asker.follow_up(*subject, last)
+            if follow_up:
+                return follow_up
+        tasks = self.lead_tasks if leads and self.lead_tasks and r.random() < .6 else None
+        task = r.choice(tasks) if tasks else r.choices(self.tasks, self.weights)[0]
+        return self.asker.ask(task, *subject)
+
+
+class Batches(torch.utils.data.IterableDataset):
+    """Yields (scene arrays..., easy-VQA picture indices [8 or 0], rows [n, 5, S]).
+
+    In `rows`, TASK is 0 or more where the next token is part of an answer. S is 0 while only the tower trains
+    (`progress` below `tower_until`); n is half the number of pictures when questions are about two. The first eight
+    pictures of a batch of single pictures are to be replaced by the easy-VQA pictures named.
+    """
+
+    def __init__(self, tokenizer, progress, seed, pictures, *, tower_until=.04, easy_until=.12, pair_share=.16):
+        self.tokenizer, self.progress, self.seed, self.pictures = tokenizer, progress, seed, pictures
+        self.tower_until, self.easy_until, self.pair_share = tower_until, easy_until, pair_share
+
+    def __iter__(self):
+        worker = torch.utils.data.get_worker_info()
+        r = random.Random(f'{self.seed}-{worker.id if worker else 0}')
+        ids = PieceTokenizer(self.tokenizer)
+        single = RowPacker(r, ids, Asker(r), MIX, ['describe'])
+        pair = RowPacker(r, ids, Asker(r), {'two': 1}, None)
+        _, easy_questions = easy_vqa_data.load('train')
+        easy = RowPacker(r, ids, easy_vqa_data.Asker(r, easy_questions), {'easy_vqa': 1}, None)
+        while True:
+            progress = self.progress.value
+            early = progress < self.easy_until
+            scenes = [Scene(r, easy=early and r.random() < .8) for _ in range(self.pictures)]
+            if progress < self.tower_until:
+                yield *scene_arrays(scenes), torch.zeros(0, dtype=torch.long), torch.zeros(self.pictures, 5, 0)
+            elif not early and r.random() < self.pair_share:
+                rows = self.empty_rows(self.pictures // 2, PAIR_ROW)
+                for i, row in enumerate(rows):
+                    pair.fill(row, PAIR_PREFIX, *scenes[2 * i:2 * i + 2])
+                yield *scene_arrays(scenes), torch.zeros(0, dtype=torch.long), torch.from_numpy(rows)
+            else:
+                rows = self.empty_rows(self.pictures, ROW)
+                shown = r.sample(list(easy_questions), min(EASY_VQA_PICTURES, self.pictures))
+                for i, row in enumerate(rows):
+                    if i < len(shown):
+                        easy.fill(row, PREFIX, shown[i])
+                    else:
+                        single.fill(row, PREFIX, scenes[i])
+                yield *scene_arrays(scenes), torch.tensor(shown), torch.from_numpy(rows)
+
+    @staticmethod
+    def empty_rows(n, length):
+        rows = np.zeros((n, 5, length), np.int16)
+        rows[:, CONVERSATION] = rows[:, TASK] = -1
+        return rows
