@@ -12,9 +12,9 @@ size_t packed_weight_bytes(DType dtype, int64_t n, int64_t k) {
 }
 
 size_t linear_scratch_bytes(int64_t m, int64_t k, MatmulMode mode) {
-  // bf16 rows are padded to whole AMX tiles of 32 along K.
+  // Rows are padded to 64-byte chunks of K, and their number to whole AMX tiles of 16.
   if (mode == MatmulMode::kBF16) return static_cast<size_t>(round_up(m, 16) * round_up(k, 32) * 2);
-  return static_cast<size_t>(round_up(m, 16) * k * 4);
+  return static_cast<size_t>(round_up(m, 16) * round_up(k, 16) * 4);
 }
 
 Status linear(const OpContext& ctx, const View& x, const PackedWeight& w,

@@ -1,0 +1,57 @@
+#include "backends/cpu/cpu_isa.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/cpu/cpu_backend.h"
+
+namespace triptych {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CpuIsa, AutoIsTheHighestAvailable) {
+  const std::vector<CpuIsa> levels = available_cpu_isas();
+  ASSERT_FALSE(levels.empty());
+  EXPECT_EQ(levels.front(), CpuIsa::kPortable);
+  EXPECT_EQ(resolve_cpu_isa("auto").value(), levels.back());
+}
+
+TEST(CpuIsa, EveryAvailableLevelCanBeForced) {
+  for (const CpuIsa level : available_cpu_isas()) {
+    EXPECT_EQ(resolve_cpu_isa(cpu_isa_name(level)).value(), level);
+    const Result<KernelTable> table = make_cpu_kernels(level);
+    ASSERT_TRUE(table.is_ok()) << table.status().message();
+    EXPECT_EQ(table->level, cpu_isa_name(level));
+  }
+}
+
+TEST(CpuIsa, LevelsTheMachineLacksAreRefusedByName) {
+  for (const CpuIsa level : {CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16, CpuIsa::kAmx}) {
+    if (cpu_supports(level)) continue;
+    const Status status = resolve_cpu_isa(cpu_isa_name(level)).status();
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    EXPECT_THAT(status.message(), HasSubstr(std::string(cpu_isa_name(level))));
+    EXPECT_EQ(make_cpu_kernels(level).status().code(), StatusCode::kUnsupported);
+  }
+}
+
+TEST(CpuIsa, UnknownNamesListTheKnownOnes) {
+  const Status status = resolve_cpu_isa("sse9").status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("sse9"));
+  EXPECT_THAT(status.message(), HasSubstr("auto, portable, avx2, avx512, avx512_bf16, amx"));
+}
+
+TEST(CpuIsa, BackendDescribesItself) {
+  Settings settings;
+  settings.cpu_isa = "portable";
+  const Result<Backend> backend = make_cpu_backend(settings);
+  ASSERT_TRUE(backend.is_ok()) << backend.status().message();
+  EXPECT_THAT(backend->description, HasSubstr("portable"));
+  EXPECT_FALSE(backend->native_bf16_matmul);
+  EXPECT_EQ(first_missing_op(backend->kernels), nullptr);
+}
+
+}  // namespace
+}  // namespace triptych

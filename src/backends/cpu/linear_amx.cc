@@ -1,0 +1,216 @@
+// clang-format off: the lanes come before the kernels that are written over them
+#include "backends/cpu/lanes_avx512.h"
+#include "backends/cpu/linear_epilogue.inl.h"
+#include "backends/cpu/linear_pack_bf16.inl.h"
+// clang-format on
+
+#include <algorithm>
+#include <cstring>
+
+namespace triptych {
+namespace {
+
+// bf16 products on AMX tiles. A tile of A is 16 rows of 32 elements of K, as pack_strip_bf16<16>
+// lays them; a tile of B is 16 pairs of K of one panel, as it lies in the weight; C is 16 x 16.
+// Tiles 0 to 3 hold sums, 4 and 5 A, 6 and 7 B. Tiles are used for any number of rows: the unit
+// adds the products of 32 elements before it adds them to the sum, so vdpbf16ps would give other
+// last bits for a row alone than in a batch.
+
+constexpr int kTileBytes = 1024;
+constexpr int kTileRows = 16;
+constexpr int64_t kPairsPerTile = 16;
+constexpr uintptr_t kTilePrefetchBytes = 2048;
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t bytes_per_row[16] = {};
+  uint8_t rows[16] = {};
+};
+
+/// Fewer than 16 rows in all: the tiles of A and C are as high as x, which saves their time.
+void configure(int64_t m) {
+  TileConfig config;
+  const auto rows = static_cast<uint8_t>(std::min<int64_t>(m, kTileRows));
+  for (int t = 0; t < 8; ++t) {
+    config.bytes_per_row[t] = 64;
+    config.rows[t] = t < 6 ? rows : kTileRows;
+  }
+  // The memory clobber: g++ 12's _tile_loadconfig does not say that it reads the structure.
+  __asm__ volatile("ldtilecfg %0" ::"m"(config) : "memory");
+}
+
+void release() { _tile_release(); }
+
+/// Walks K a tile at a time: `step(a, b)` gets the offset of A's tile and a pointer per panel.
+/// The last pairs of K are copied beside zeros, so that a whole tile can be read.
+template <int kPanelCount, typename Step>
+inline __attribute__((always_inline)) void walk(const MicroArgs& args, Step step) {
+  const int64_t pairs = (args.k + 1) / 2;
+  const int64_t whole = pairs / kPairsPerTile;
+  const std::byte* b[kPanelCount];
+  for (int p = 0; p < kPanelCount; ++p) b[p] = args.w + p * args.panel_bytes;
+  for (int64_t t = 0; t < whole; ++t) {
+    step(t * kTileBytes, b);
+    for (int p = 0; p < kPanelCount; ++p) b[p] += kTileBytes;
+  }
+  const int64_t left = pairs % kPairsPerTile;
+  if (left == 0) return;
+  alignas(64) std::byte last[kPanelCount][kTileBytes];
+  for (int p = 0; p < kPanelCount; ++p) {
+    std::memcpy(last[p], b[p], static_cast<size_t>(left) * 64);
+    std::memset(last[p] + left * 64, 0, static_cast<size_t>(kPairsPerTile - left) * 64);
+    b[p] = last[p];
+  }
+  // The tile loads below are invisible to the compiler's alias analysis.
+  __asm__ volatile("" ::"r"(last) : "memory");
+  step(whole * kTileBytes, b);
+}
+
+inline void prefetch_tile(const std::byte* b) {
+  const uintptr_t ahead = reinterpret_cast<uintptr_t>(b) + kTilePrefetchBytes;
+  for (uintptr_t line = 0; line < kTileBytes; line += 64) {
+    __builtin_prefetch(reinterpret_cast<const void*>(ahead + line), 0, 3);
+  }
+}
+
+inline float* tile_at(const MicroArgs& args, int panel, int row) {
+  return args.tile + (panel * args.tile_rows + row) * kPanelRows;
+}
+
+void rows16_panels1(const MicroArgs& args) {
+  _tile_zero(0);
+  walk<1>(args, [&](int64_t a, const std::byte* const* b) {
+    prefetch_tile(b[0]);
+    _tile_loadd(4, args.a + a, 64);
+    _tile_loadd(6, b[0], 64);
+    _tile_dpbf16ps(0, 4, 6);
+  });
+  _tile_stored(0, tile_at(args, 0, 0), 64);
+}
+
+void rows16_panels2(const MicroArgs& args) {
+  _tile_zero(0);
+  _tile_zero(1);
+  walk<2>(args, [&](int64_t a, const std::byte* const* b) {
+    prefetch_tile(b[0]);
+    prefetch_tile(b[1]);
+    _tile_loadd(4, args.a + a, 64);
+    _tile_loadd(6, b[0], 64);
+    _tile_loadd(7, b[1], 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+  });
+  _tile_stored(0, tile_at(args, 0, 0), 64);
+  _tile_stored(1, tile_at(args, 1, 0), 64);
+}
+
+void rows16_panels4(const MicroArgs& args) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  walk<4>(args, [&](int64_t a, const std::byte* const* b) {
+    for (int p = 0; p < 4; ++p) prefetch_tile(b[p]);
+    _tile_loadd(4, args.a + a, 64);
+    _tile_loadd(6, b[0], 64);
+    _tile_loadd(7, b[1], 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(6, b[2], 64);
+    _tile_loadd(7, b[3], 64);
+    _tile_dpbf16ps(2, 4, 6);
+    _tile_dpbf16ps(3, 4, 7);
+  });
+  _tile_stored(0, tile_at(args, 0, 0), 64);
+  _tile_stored(1, tile_at(args, 1, 0), 64);
+  _tile_stored(2, tile_at(args, 2, 0), 64);
+  _tile_stored(3, tile_at(args, 3, 0), 64);
+}
+
+/// Bytes of 16 packed rows.
+inline int64_t quantum_bytes(const MicroArgs& args) { return (args.k + 31) / 32 * kTileBytes; }
+
+void rows32_panels1(const MicroArgs& args) {
+  const std::byte* second = args.a + quantum_bytes(args);
+  _tile_zero(0);
+  _tile_zero(1);
+  walk<1>(args, [&](int64_t a, const std::byte* const* b) {
+    _tile_loadd(6, b[0], 64);
+    _tile_loadd(4, args.a + a, 64);
+    _tile_loadd(5, second + a, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 5, 6);
+  });
+  _tile_stored(0, tile_at(args, 0, 0), 64);
+  _tile_stored(1, tile_at(args, 0, kTileRows), 64);
+}
+
+void rows32_panels2(const MicroArgs& args) {
+  const std::byte* second = args.a + quantum_bytes(args);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  walk<2>(args, [&](int64_t a, const std::byte* const* b) {
+    _tile_loadd(6, b[0], 64);
+    _tile_loadd(4, args.a + a, 64);
+    _tile_loadd(5, second + a, 64);
+    _tile_loadd(7, b[1], 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 5, 6);
+    _tile_dpbf16ps(2, 4, 7);
+    _tile_dpbf16ps(3, 5, 7);
+  });
+  _tile_stored(0, tile_at(args, 0, 0), 64);
+  _tile_stored(1, tile_at(args, 0, kTileRows), 64);
+  _tile_stored(2, tile_at(args, 1, 0), 64);
+  _tile_stored(3, tile_at(args, 1, kTileRows), 64);
+}
+
+int64_t peak(int64_t steps, float* sink) {
+  alignas(64) std::byte operand[kTileBytes];
+  for (int i = 0; i < kTileBytes / 4; ++i) std::memcpy(operand + 4 * i, sink + i % 16, 4);
+  configure(kTileRows);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_loadd(4, operand, 64);
+  _tile_loadd(6, operand, 64);
+  for (int64_t i = 0; i < steps; ++i) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 6);
+    _tile_dpbf16ps(2, 4, 6);
+    _tile_dpbf16ps(3, 4, 6);
+  }
+  _tile_stored(0, operand, 64);
+  release();
+  std::memcpy(sink, operand, 64);
+  return steps * 4 * 16 * 16 * 32 * 2;
+}
+
+}  // namespace
+
+LinearKernels linear_amx() {
+  LinearKernels out;
+  out.row_quantum = kTileRows;
+  out.max_row_classes = 2;
+  out.micro[1][1] = &rows16_panels1;
+  out.micro[1][2] = &rows16_panels2;
+  out.micro[1][4] = &rows16_panels4;
+  out.micro[2][1] = &rows32_panels1;
+  out.micro[2][2] = &rows32_panels2;
+  out.gemm_panels = 2;
+  out.pack = &pack_strip_bf16<kTileRows>;
+  out.chunk = 32;
+  out.epilogue = &linear_epilogue;
+  out.begin = &configure;
+  out.end = &release;
+  return out;
+}
+
+PeakLoop peak_loop_amx() { return &peak; }
+
+}  // namespace triptych
