@@ -30,24 +30,26 @@ constexpr int kRegVecs = kLanes == 8 ? 2 : 4;
 constexpr int kVecsPerPage = static_cast<int>(kPageTokens) / kLanes;
 constexpr int kPagesAtOnce = kRegVecs > kVecsPerPage ? kRegVecs / kVecsPerPage : 1;
 
-/// e^x for x <= 0, relative error below 2e-7; 0 below the smallest normal result, NaN for NaN.
-/// Argument reduction by Cody and Waite; polynomial of Cephes' expf.
-HWY_INLINE F32Vec exp_nonpositive(F32Vec x) {
+/// 2^x for x <= 0, relative error below 1e-7; 0 below the smallest normal result, NaN for NaN.
+/// Scores are kept in units of log2(e), so that softmax needs no other base. The polynomial is a
+/// minimax fit of 2^r on [-1/2, 1/2].
+HWY_INLINE F32Vec exp2_nonpositive(F32Vec x) {
   const F32Tag tag;
   const hn::RebindToSigned<F32Tag> itag;
-  const F32Vec n = hn::Round(hn::Mul(x, hn::Set(tag, 1.44269504088896341f)));
-  F32Vec r = hn::NegMulAdd(n, hn::Set(tag, 0.693359375f), x);
-  r = hn::NegMulAdd(n, hn::Set(tag, -2.12194440e-4f), r);
-  F32Vec p = hn::Set(tag, 1.9875691500e-4f);
-  p = hn::MulAdd(p, r, hn::Set(tag, 1.3981999507e-3f));
-  p = hn::MulAdd(p, r, hn::Set(tag, 8.3334519073e-3f));
-  p = hn::MulAdd(p, r, hn::Set(tag, 4.1665795894e-2f));
-  p = hn::MulAdd(p, r, hn::Set(tag, 1.6666665459e-1f));
-  p = hn::MulAdd(p, r, hn::Set(tag, 5.0000001201e-1f));
-  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(tag, 1.0f));
-  const auto power = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(itag, n), hn::Set(itag, 127)));
-  const F32Vec result = hn::Mul(p, hn::BitCast(tag, power));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(tag, -87.3f)), result);
+  // Adding 1.5 * 2^23 rounds x to an integer, which then stands in the low mantissa bits.
+  const F32Vec magic = hn::Set(tag, 12582912.0f);
+  const F32Vec shifted = hn::Add(x, magic);
+  const F32Vec r = hn::Sub(x, hn::Sub(shifted, magic));
+  F32Vec p = hn::Set(tag, 1.5353366e-4f);
+  p = hn::MulAdd(p, r, hn::Set(tag, 1.3398880e-3f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 9.6184369e-3f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 5.5503324e-2f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 2.4022648e-1f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 6.9314718e-1f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 1.0f));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(itag, shifted));
+  const F32Vec result = hn::BitCast(tag, hn::Add(hn::BitCast(itag, p), exponent));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(tag, -125.0f)), result);
 }
 
 /// Scores of R rows against P pages: s[r * 64 + key] = q_r . k_key. q is packed [d][R].
@@ -116,24 +118,40 @@ HWY_INLINE F32Vec visible_scores(const float* s, int64_t first, KeyRange keys) {
   return scores;
 }
 
+constexpr int kBlockVecs = static_cast<int>(kBlockKeys) / kLanes;
+
 HWY_INLINE float row_max(const float* s, KeyRange keys, float start) {
   const F32Tag tag;
   F32Vec m = hn::Set(tag, start);
-  for (int64_t i = keys.from / kLanes * kLanes; i < keys.to; i += kLanes) {
-    m = hn::Max(m, visible_scores(s, i, keys));
+  if (keys.whole_block()) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kBlockVecs; ++i) m = hn::Max(m, hn::Load(tag, s + i * kLanes));
+  } else {
+    for (int64_t i = keys.from / kLanes * kLanes; i < keys.to; i += kLanes) {
+      m = hn::Max(m, visible_scores(s, i, keys));
+    }
   }
   return hn::GetLane(hn::MaxOfLanes(tag, m));
 }
 
-/// Scores become weights e^(s - max), in place; returns their sum.
+/// Scores become weights 2^(s - max), in place; returns their sum.
 HWY_INLINE float row_weights(float* s, KeyRange keys, float max) {
   const F32Tag tag;
   const F32Vec wide_max = hn::Set(tag, max);
   F32Vec sum = hn::Zero(tag);
-  for (int64_t i = keys.from / kLanes * kLanes; i < keys.to; i += kLanes) {
-    const F32Vec w = exp_nonpositive(hn::Sub(visible_scores(s, i, keys), wide_max));
-    hn::StoreU(w, tag, s + i);
-    sum = hn::Add(sum, w);
+  if (keys.whole_block()) {  // the same additions, unrolled
+#pragma GCC unroll 16
+    for (int i = 0; i < kBlockVecs; ++i) {
+      const F32Vec w = exp2_nonpositive(hn::Sub(hn::Load(tag, s + i * kLanes), wide_max));
+      hn::Store(w, tag, s + i * kLanes);
+      sum = hn::Add(sum, w);
+    }
+  } else {
+    for (int64_t i = keys.from / kLanes * kLanes; i < keys.to; i += kLanes) {
+      const F32Vec w = exp2_nonpositive(hn::Sub(visible_scores(s, i, keys), wide_max));
+      hn::Store(w, tag, s + i);
+      sum = hn::Add(sum, w);
+    }
   }
   return hn::GetLane(hn::SumOfLanes(tag, sum));
 }
@@ -265,7 +283,7 @@ void attend_rows(const QueryTile& tile, int64_t row, const KeyBlock& block,
     decay[r] = old - tile.max[row + r];
   }
   const F32Tag tag;
-  hn::Store(exp_nonpositive(hn::Load(tag, decay)), tag, decay);
+  hn::Store(exp2_nonpositive(hn::Load(tag, decay)), tag, decay);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     if (visible[r].empty()) continue;
@@ -296,15 +314,20 @@ struct RowGroups {
   int64_t begin(int64_t group) const { return n_rows * group / count; }
 };
 
+/// What queries are multiplied by, so that scores come out in units of log2(e).
+inline float query_factor(float scale) {
+  return static_cast<float>(1.4426950408889634 * static_cast<double>(scale));
+}
+
 /// Packs row `src` of a tile as row `row`, scaled; groups lie one after another as [d][rows].
 HWY_INLINE void pack_query(const QueryTile& tile, const RowGroups& groups, int64_t row,
-                           const float* src, float scale) {
+                           const float* src, float factor) {
   int64_t group = row * groups.count / groups.n_rows;
   while (groups.begin(group + 1) <= row) ++group;
   const int64_t begin = groups.begin(group);
   const int64_t n = groups.begin(group + 1) - begin;
   float* dst = tile.q + begin * tile.head_dim + (row - begin);
-  for (int64_t d = 0; d < tile.head_dim; ++d) dst[d * n] = src[d] * scale;
+  for (int64_t d = 0; d < tile.head_dim; ++d) dst[d * n] = src[d] * factor;
 }
 
 inline void start_tile(const QueryTile& tile) {

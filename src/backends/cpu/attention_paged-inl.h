@@ -141,10 +141,11 @@ inline void attend_item(const PagedAttentionArgs& a, const PagedItem& item) {
   const QueryTile tile = memory.tile(n_tokens * item.n_heads, d);
   const RowGroups groups(tile.n_rows);
   start_tile(tile);
+  const float factor = query_factor(a.scale);
   for (int64_t r = 0; r < tile.n_rows; ++r) {
     const int64_t row = s.row + item.first + r / item.n_heads;
     const int64_t head = item.first_head + r % item.n_heads;
-    pack_query(tile, groups, r, a.q + row * a.ldq + head * d, a.scale);
+    pack_query(tile, groups, r, a.q + row * a.ldq + head * d, factor);
   }
   const int64_t position = s.kv_len - s.n_rows + item.first;  // of the item's first token
   const KeyRange needed{seen_keys(a, position).from, seen_keys(a, position + n_tokens - 1).to};

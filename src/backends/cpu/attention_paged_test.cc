@@ -20,6 +20,7 @@ struct Shape4 {
   int64_t n_kv_heads = 2;
   int64_t head_dim = 64;
   int64_t window = 0;
+  float scale = 0;  ///< 0: 1 / sqrt(head_dim)
 };
 
 /// A KV cache with permuted page tables and, for each sequence, queries, keys and values of all
@@ -122,7 +123,9 @@ class PagedCase {
     return out;
   }
 
-  float scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)); }
+  float scale() const {
+    return shape_.scale != 0 ? shape_.scale : 1.0f / std::sqrt(static_cast<float>(shape_.head_dim));
+  }
 
   /// Largest difference of `out`, rows [begin, end) of sequence i, from the reference.
   double error(size_t i, int64_t begin, int64_t end, const float* out) const {
@@ -284,20 +287,25 @@ TEST_P(PagedAttentionTest, LargeAndEqualScores) {
   EXPECT_LT(c.error(0, 0, 130, out.data()), 1e-6);
 }
 
-// Two keys with scores 0 and x, values 0 and 1: the output is e^x / (1 + e^x).
+// Two keys with scores 0 and x, values 0 and 1: the output is e^x / (1 + e^x). The scale makes the
+// kernel's internal unit (a power of two) exact, so that only its exponential is seen.
 TEST_P(PagedAttentionTest, ExponentialIsAccurate) {
-  PagedCase c({.dtype = DType::kF32, .n_heads = 1, .n_kv_heads = 1, .head_dim = 1}, {2});
+  PagedCase c(
+      {.dtype = DType::kF32, .n_heads = 1, .n_kv_heads = 1, .head_dim = 1, .scale = 0.693147182f},
+      {2});
   c.k(0)[0] = 0;
   c.v(0) = {0, 1};
   c.q(0)[1] = 1;
   double worst = 0;
-  for (float x = -86.9f; x <= 0; x += 0.0137f) {
+  for (float x = -124.9f; x <= 0; x += 0.0137f) {
     c.k(0)[1] = x;
     const double got = c.run(0, 0, 2, GetParam(), 1)[1];
-    const double e = std::exp(static_cast<double>(x));
+    const double e = std::exp2(static_cast<double>(x));
     worst = std::max(worst, std::abs(got / (e / (1 + e)) - 1));
   }
-  EXPECT_LT(worst, 3.5e-7);  // 2e-7 of the exponential, the rest of the sum and the division
+  EXPECT_LT(worst, 2.5e-7);  // 1e-7 of the exponential, the rest of the sum and the division
+  c.k(0)[1] = -1e30f;
+  EXPECT_EQ(c.run(0, 0, 2, GetParam(), 1)[1], 0);
 }
 
 // bf16 and f16 caches round to nearest even, and nothing but the written slots changes.

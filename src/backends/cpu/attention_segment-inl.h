@@ -54,13 +54,14 @@ inline void attend_segment_rows(const SegmentAttentionArgs& a, int64_t head,
                                 const PackedHead& packed, int64_t begin, int64_t end) {
   QueryTileMemory memory;
   const int64_t column = head * a.head_dim;
+  const float factor = query_factor(a.scale);
   for (int64_t first = begin; first < end; first += kTileRows) {
     const int64_t n_rows = end - first < kTileRows ? end - first : kTileRows;
     const QueryTile tile = memory.tile(n_rows, a.head_dim);
     const RowGroups groups(n_rows);
     start_tile(tile);
     for (int64_t r = 0; r < n_rows; ++r) {
-      pack_query(tile, groups, r, a.q + (first + r) * a.ld + column, a.scale);
+      pack_query(tile, groups, r, a.q + (first + r) * a.ld + column, factor);
     }
     for (int64_t block = 0; block * kBlockKeys < packed.n_keys; ++block) {
       const int64_t left = packed.n_keys - block * kBlockKeys;

@@ -24,6 +24,7 @@ struct KeyRange {
   int64_t from;
   int64_t to;
   bool empty() const { return from >= to; }
+  bool whole_block() const { return from == 0 && to == kBlockKeys; }
 };
 
 /// Query rows of one head (or of the heads that share one KV head) and their running softmax.
