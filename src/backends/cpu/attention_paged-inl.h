@@ -42,20 +42,24 @@ HWY_INLINE F32Vec widen_f16(const uint16_t* src) {
 #endif
 }
 
-/// n elements to f32; n is a multiple of 16, a page holds no other sizes.
-HWY_INLINE void widen(DType dtype, const void* src, float* dst, int64_t n) {
+/// n elements to f32; n is a multiple of 16, a page holds no other sizes. `next` will be read
+/// after it: fetched alongside, since pages are too short for the hardware to run ahead.
+HWY_INLINE void widen(DType dtype, const std::byte* src, const std::byte* next, float* dst,
+                      int64_t n) {
   const F32Tag tag;
   if (dtype == DType::kBF16) {
     const hn::Rebind<uint16_t, F32Tag> half_tag;
     const hn::RebindToUnsigned<F32Tag> wide_tag;
-    const auto* in = static_cast<const uint16_t*>(src);
+    const auto* in = reinterpret_cast<const uint16_t*>(src);
     for (int64_t i = 0; i < n; i += kLanes) {
+      if (i % 32 == 0) __builtin_prefetch(next + 2 * i, 0, 2);
       const auto bits = hn::PromoteTo(wide_tag, hn::LoadU(half_tag, in + i));
       hn::StoreU(hn::BitCast(tag, hn::ShiftLeft<16>(bits)), tag, dst + i);
     }
   } else if (dtype == DType::kF16) {
     for (int64_t i = 0; i < n; i += kLanes) {
-      hn::StoreU(widen_f16(static_cast<const uint16_t*>(src) + i), tag, dst + i);
+      if (i % 32 == 0) __builtin_prefetch(next + 2 * i, 0, 2);
+      hn::StoreU(widen_f16(reinterpret_cast<const uint16_t*>(src) + i), tag, dst + i);
     }
   } else {
     std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
@@ -63,10 +67,10 @@ HWY_INLINE void widen(DType dtype, const void* src, float* dst, int64_t n) {
 }
 
 /// V of one page of one head, [16][head_dim] of the cache's dtype, as [16][padded_dim] f32.
-inline void widen_values(const KvLayer& cache, const std::byte* src, float* dst,
-                         int64_t padded_dim) {
+inline void widen_values(const KvLayer& cache, const std::byte* src, const std::byte* next,
+                         float* dst, int64_t padded_dim) {
   const int64_t d = cache.head_dim;
-  widen(cache.dtype, src, dst, kPageTokens * d);
+  widen(cache.dtype, src, next, dst, kPageTokens * d);
   if (padded_dim == d) return;
   // Spread the dense rows from the last to the first, so that none is overwritten before its move.
   for (int64_t t = kPageTokens - 1; t >= 0; --t) {
@@ -87,35 +91,44 @@ struct PagedItem {
   int64_t end;
 };
 
-/// The block's pages of a KV head that hold keys of `any`; read in place where they are f32.
-inline KeyBlock load_block(const PagedAttentionArgs& a, const PagedItem& item, int64_t block,
-                           KeyRange any, KeyBlockMemory& memory) {
+/// The part of page `index` of a sequence that belongs to the item's KV head: K, V after it.
+struct HeadPage {
+  const std::byte* k;
+  const std::byte* v;
+};
+
+HWY_INLINE HeadPage head_page(const PagedAttentionArgs& a, const PagedItem& item, int64_t index) {
   const KvLayer& cache = a.cache;
-  const int64_t d = cache.head_dim;
+  const std::byte* page = cache.base + item.sequence->pages[index] * cache.page_stride;
+  const int64_t offset = item.kv_head * cache.head_dim * kPageTokens * dtype_bytes(cache.dtype);
+  return {page + offset, page + cache.v_offset() + offset};
+}
+
+/// The block's pages that hold keys of `needed`; read in place where they are f32.
+inline KeyBlock load_block(const PagedAttentionArgs& a, const PagedItem& item, int64_t block,
+                           KeyRange needed, KeyBlockMemory& memory) {
+  const int64_t d = a.cache.head_dim;
   const int64_t padded_dim = (d + 15) / 16 * 16;
-  const int64_t head_bytes = d * kPageTokens * dtype_bytes(cache.dtype);
-  const bool in_place = cache.dtype == DType::kF32 && padded_dim == d;
-  KeyBlock out;
-  out.v_stride = padded_dim;
+  const bool in_place = a.cache.dtype == DType::kF32 && padded_dim == d;
+  const int64_t end_page = (needed.to + kPageTokens - 1) / kPageTokens;
+  KeyBlock out{{}, {}, padded_dim};
   for (int64_t p = 0; p < kBlockPages; ++p) {
-    out.k[p] = nullptr;
-    out.v[p] = nullptr;
-    if (p * kPageTokens >= any.to || (p + 1) * kPageTokens <= any.from) continue;
-    const std::byte* page =
-        cache.base + item.sequence->pages[block * kBlockPages + p] * cache.page_stride;
-    const std::byte* k = page + item.kv_head * head_bytes;
-    const std::byte* v = page + cache.v_offset() + item.kv_head * head_bytes;
+    const int64_t index = block * kBlockPages + p;
+    if (index < needed.from / kPageTokens || index >= end_page) continue;
+    const HeadPage page = head_page(a, item, index);
     if (in_place) {
-      out.k[p] = reinterpret_cast<const float*>(k);
-      out.v[p] = reinterpret_cast<const float*>(v);
-    } else {
-      float* k_out = memory.k + p * kPageTokens * d;
-      float* v_out = memory.v + p * kPageTokens * padded_dim;
-      widen(cache.dtype, k, k_out, d * kPageTokens);
-      widen_values(cache, v, v_out, padded_dim);
-      out.k[p] = k_out;
-      out.v[p] = v_out;
+      out.k[p] = reinterpret_cast<const float*>(page.k);
+      out.v[p] = reinterpret_cast<const float*>(page.v);
+      continue;
     }
+    const bool more = index + kBlockPages < end_page;
+    const HeadPage next = more ? head_page(a, item, index + kBlockPages) : page;
+    float* k_out = memory.k + p * kPageTokens * d;
+    float* v_out = memory.v + p * kPageTokens * padded_dim;
+    widen(a.cache.dtype, page.k, next.k, k_out, d * kPageTokens);
+    widen_values(a.cache, page.v, next.v, v_out, padded_dim);
+    out.k[p] = k_out;
+    out.v[p] = v_out;
   }
   return out;
 }
@@ -153,8 +166,7 @@ inline void attend_item(const PagedAttentionArgs& a, const PagedItem& item) {
     for (int64_t r = 0; r < tile.n_rows; ++r) {
       memory.visible[r] = within_block(seen_keys(a, position + r / item.n_heads), block);
     }
-    const KeyBlock loaded = load_block(a, item, block, within_block(needed, block), keys);
-    attend_block(tile, loaded, memory.visible);
+    attend_block(tile, load_block(a, item, block, needed, keys), memory.visible);
   }
   for (int64_t r = 0; r < tile.n_rows; ++r) {
     const int64_t row = s.row + item.first + r / item.n_heads;

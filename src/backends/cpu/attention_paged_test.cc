@@ -315,15 +315,22 @@ TEST_P(PagedAttentionTest, KvWriteRoundsAndTouchesOnlyItsSlots) {
   ThreadPool pool(2);
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     constexpr int64_t kHeads = 2;
-    constexpr int64_t kDim = 3;
+    constexpr int64_t kDim = 21;
+    constexpr int64_t kWidth = kHeads * kDim;
     const int64_t page_bytes = KvLayer::page_bytes(dtype, kHeads, kDim);
     std::vector<std::byte> memory(static_cast<size_t>(3 * page_bytes), std::byte{0xab});
     const KvLayer cache{dtype, kHeads, kDim, memory.data(), page_bytes};
     const std::vector<int32_t> pages{2, 0};
-    const std::vector<float> k = random_floats(5 * 6, 7);
-    const std::vector<float> v = random_floats(5 * 6, 8);
+    std::vector<float> k = random_floats(5 * kWidth, 7);
+    std::vector<float> v = random_floats(5 * kWidth, 8);
+    // Ties to even, f16 subnormals and overflow, signed zero, infinity.
+    const float special[] = {1.00390625f,   1.01171875f,  1.00048828125f, 1.00146484375f, 65519.0f,
+                             65520.0f,      -1e30f,       6.1e-5f,        3.1e-7f,        2.98e-8f,
+                             2.9802324e-8f, 8.940697e-8f, -0.0f,          INFINITY,       1e-40f};
+    std::copy(std::begin(special), std::end(special), v.begin());
+    std::copy(std::begin(special), std::end(special), k.begin() + 20);
     const SequenceRows rows{.row = 0, .n_rows = 5, .kv_len = 19, .pages = pages.data()};
-    table.kv_write({k.data(), 6, v.data(), 6, cache, &rows, 1}, {&pool, nullptr});
+    table.kv_write({k.data(), kWidth, v.data(), kWidth, cache, &rows, 1}, {&pool, nullptr});
     const auto round = dtype == DType::kBF16 ? &f32_to_bf16 : &f32_to_f16;
     std::vector<uint16_t> want(memory.size() / 2, 0xabab);
     for (int64_t t = 0; t < 5; ++t) {
@@ -331,7 +338,7 @@ TEST_P(PagedAttentionTest, KvWriteRoundsAndTouchesOnlyItsSlots) {
       const int64_t page = pages[static_cast<size_t>(position / 16)] * page_bytes / 2;
       for (int64_t h = 0; h < kHeads; ++h) {
         for (int64_t d = 0; d < kDim; ++d) {
-          const auto from = static_cast<size_t>(t * 6 + h * kDim + d);
+          const auto from = static_cast<size_t>(t * kWidth + h * kDim + d);
           want[static_cast<size_t>(page + (h * kDim + d) * 16 + position % 16)] = round(k[from]);
           want[static_cast<size_t>(page + page_bytes / 4 + (h * 16 + position % 16) * kDim + d)] =
               round(v[from]);

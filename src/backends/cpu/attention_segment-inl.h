@@ -55,8 +55,10 @@ inline void attend_segment_rows(const SegmentAttentionArgs& a, int64_t head,
   QueryTileMemory memory;
   const int64_t column = head * a.head_dim;
   const float factor = query_factor(a.scale);
-  for (int64_t first = begin; first < end; first += kTileRows) {
-    const int64_t n_rows = end - first < kTileRows ? end - first : kTileRows;
+  const int64_t n_tiles = (end - begin + kTileRows - 1) / kTileRows;
+  for (int64_t i = 0; i < n_tiles; ++i) {  // of even size: a tile of few rows is a slow one
+    const int64_t first = begin + (end - begin) * i / n_tiles;
+    const int64_t n_rows = begin + (end - begin) * (i + 1) / n_tiles - first;
     const QueryTile tile = memory.tile(n_rows, a.head_dim);
     const RowGroups groups(n_rows);
     start_tile(tile);

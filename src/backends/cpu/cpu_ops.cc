@@ -6,7 +6,7 @@ void fill_cpu_ops(KernelTable& table, CpuIsa isa) {
   fill_cpu_norms(table, isa);
   fill_cpu_rope(table, isa);
   fill_cpu_attention(table, isa);
-  fill_cpu_kv(table);
+  fill_cpu_kv(table, isa);
   fill_cpu_rows(table);
 }
 

@@ -13,7 +13,7 @@ void fill_cpu_ops(KernelTable& table, CpuIsa isa);
 void fill_cpu_norms(KernelTable& table, CpuIsa isa);
 void fill_cpu_rope(KernelTable& table, CpuIsa isa);
 void fill_cpu_attention(KernelTable& table, CpuIsa isa);
-void fill_cpu_kv(KernelTable& table);
+void fill_cpu_kv(KernelTable& table, CpuIsa isa);
 void fill_cpu_rows(KernelTable& table);
 
 }  // namespace triptych
