@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Installs what building and testing need from the distribution's packages, and only what is missing.
+# Nothing is asked of the network when everything is in.
+#
+# Usage: tools/setup/install.sh [build] [fuzz] [tidy]
+#   build  compiler, CMake, libraries, Rust, Python for the checks (the default)
+#   fuzz   and clang 16 with its sanitizer runtime, for `make fuzz`
+#   tidy   and clang-tidy 16 and clang-format 16, for `make tidy` and `make format`
+# Debian 12 and Ubuntu 24.04; as root, or with sudo.
+set -euo pipefail
+
+rust_minimum=1.87
+
+# libjpeg-dev stands for libjpeg62-turbo-dev on Debian and libjpeg-turbo8-dev on Ubuntu.
+build_packages=(g++ cmake ninja-build pkg-config make git ccache
+  libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev
+  libjpeg-dev libpng-dev libwebp-dev libgif-dev libhwy-dev
+  python3 python3-pip)
+fuzz_packages=(clang-16 libclang-rt-16-dev)
+tidy_packages=(clang-tidy-16 clang-format-16)
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# is_at_least 1.95.0 1.87
+is_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+# A command built by hand or installed some other way is as good as the package.
+is_provided() {
+  case $1 in
+    g++) command -v g++ >/dev/null ;;
+    cmake) command -v cmake >/dev/null && is_at_least "$(cmake --version | awk 'NR==1{print $3}')" 3.25 ;;
+    ninja-build) command -v ninja >/dev/null ;;
+    pkg-config) command -v pkg-config >/dev/null ;;
+    make | git | ccache | python3) command -v "$1" >/dev/null ;;
+    python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
+    clang-16 | clang-tidy-16 | clang-format-16) command -v "$1" >/dev/null ;;
+    *) return 1 ;;
+  esac
+}
+
+# The same candidates as rust/text_ffi/CMakeLists.txt, which makes the choice for the build.
+has_rust() {
+  local cargo version
+  for cargo in "$(command -v cargo || true)" "$HOME/.cargo/bin/cargo" /usr/bin/cargo /usr/bin/cargo-1.* \
+    /usr/lib/rust-*/bin/cargo; do
+    [ -x "$cargo" ] || continue
+    version=$("$cargo" --version 2>/dev/null | awk '{print $2}')
+    if [ -n "$version" ] && is_at_least "$version" "$rust_minimum"; then return 0; fi
+  done
+  return 1
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else
+    command -v sudo >/dev/null || fail "packages are missing and this is neither root nor is there sudo"
+    sudo "$@"
+  fi
+}
+
+install_packages() {
+  say "apt-get install $*"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o Dpkg::Use-Pty=0 "$@" >/dev/null || fail "apt-get could not install: $*"
+}
+
+# Debian 12 keeps a current Rust for its browsers in rustc-web and cargo-web; Ubuntu has versioned packages.
+install_rust() {
+  local version
+  if apt-cache show cargo-web >/dev/null 2>&1; then
+    install_packages rustc-web cargo-web
+  else
+    version=$(apt-cache search --names-only '^cargo-1\.[0-9]+$' | awk '{print $1}' | sed 's/^cargo-//' |
+      sort -V | tail -n 1)
+    if [ -z "$version" ] || ! is_at_least "$version" "$rust_minimum"; then
+      fail "no Rust $rust_minimum or newer in the package lists; install rustc and cargo by other means"
+    fi
+    install_packages "rustc-$version" "cargo-$version"
+  fi
+  has_rust || fail "the Rust packages that apt offers are older than $rust_minimum"
+}
+
+packages=("${build_packages[@]}")
+for group in "$@"; do
+  case $group in
+    build) ;;
+    fuzz) packages+=("${fuzz_packages[@]}") ;;
+    tidy) packages+=("${tidy_packages[@]}") ;;
+    *) fail "unknown group $group: build, fuzz or tidy" ;;
+  esac
+done
+
+missing=()
+for package in "${packages[@]}"; do
+  is_installed "$package" || is_provided "$package" || missing+=("$package")
+done
+rust_missing=no
+has_rust || rust_missing=yes
+if [ ${#missing[@]} = 0 ] && [ $rust_missing = no ]; then
+  say "everything is in"
+  exit 0
+fi
+
+command -v apt-get >/dev/null || fail "this is neither Debian nor Ubuntu; install by hand (docs/dependencies.md): ${missing[*]} rust>=$rust_minimum"
+say "apt-get update"
+as_root apt-get update -qq || fail "apt-get update failed: is there a network?"
+[ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
+[ $rust_missing = no ] || install_rust
+say "everything is in"
