@@ -18,7 +18,8 @@ int64_t row_elements(const Shape& shape) {
 
 int64_t row_count(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
 
-Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path) {
+Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path,
+                                                     const CheckpointOptions& options) {
   if (directory_exists(path)) return open_hf_folder(path);
   if (!file_exists(path)) {
     return not_found(path + ": there is no such model folder or GGUF file");
@@ -28,7 +29,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path) {
                             ": is a part of a model: give the folder that holds it and its "
                             "config.json");
   }
-  return open_gguf(path);
+  return open_gguf(path, options);
 }
 
 const TensorInfo* Checkpoint::find(std::string_view name) const {

@@ -40,6 +40,13 @@ struct GgufVocabulary {
   std::optional<bool> add_bos, add_eos, add_space_prefix;
 };
 
+struct CheckpointOptions {
+  /// What GGUF's quantised tensors are dequantised to: kBF16, kF16 or kF32 (ggml's exact values).
+  /// With SmolLM2-135M in Q4_1, 16 bits either way leave perplexity within 0.01 %; f16 stays
+  /// nearer to f32 (KL of the next token 3e-6, of bf16 7e-5) and bf16 has range to spare.
+  DType gguf_quants = DType::kBF16;
+};
+
 /// A checkpoint on disk: a Hugging Face folder (config.json with model.safetensors or sharded
 /// safetensors) or one GGUF file of the llama family. Weights stay mapped files: nothing is read
 /// until asked for. Immutable after open, so any number of threads may read.
@@ -47,7 +54,8 @@ class Checkpoint {
  public:
   /// kNotFound, kUnsupported (only pytorch .bin files, an unknown GGUF architecture), kDataLoss for
   /// broken files and kInvalidArgument for bad values; each names file and field.
-  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path);
+  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path,
+                                                  const CheckpointOptions& options = {});
   virtual ~Checkpoint() = default;
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;

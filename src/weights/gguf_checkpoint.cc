@@ -38,7 +38,13 @@ Result<GgufVocabulary> read_vocabulary(const GgufFile& file) {
 
 class GgufCheckpoint : public Checkpoint {
  public:
-  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path) {
+  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path,
+                                                  const CheckpointOptions& options) {
+    if (options.gguf_quants != DType::kBF16 && options.gguf_quants != DType::kF16 &&
+        options.gguf_quants != DType::kF32) {
+      return invalid_argument(fmt::format("GGUF quants cannot be read as {}: use f32, bf16 or f16",
+                                          dtype_name(options.gguf_quants)));
+    }
     std::unique_ptr<GgufCheckpoint> out(new GgufCheckpoint);
     out->path_ = path;
     out->config_source_ = path;
@@ -47,7 +53,7 @@ class GgufCheckpoint : public Checkpoint {
     TRIPTYCH_ASSIGN_OR_RETURN(out->config_, gguf_llama_config(file));
     TRIPTYCH_ASSIGN_OR_RETURN(out->vocabulary_, read_vocabulary(file));
     TRIPTYCH_ASSIGN_OR_RETURN(out->chat_template_, file.find_string("tokenizer.chat_template"));
-    TRIPTYCH_RETURN_IF_ERROR(out->list_tensors(file));
+    TRIPTYCH_RETURN_IF_ERROR(out->list_tensors(file, options.gguf_quants));
     return std::unique_ptr<Checkpoint>(std::move(out));
   }
 
@@ -79,7 +85,7 @@ class GgufCheckpoint : public Checkpoint {
     buffer.resize(static_cast<uint64_t>(n_rows) * row_bytes);
     for (int64_t i = 0; i < n_rows; ++i) {
       const auto stored = static_cast<uint64_t>(stored_row_of(first_row + i, info, place));
-      gguf_convert(place.type, data + stored * stored_row, row_length,
+      gguf_convert(place.type, data + stored * stored_row, row_length, *info.dtype,
                    buffer.data() + static_cast<uint64_t>(i) * row_bytes);
     }
     return buffer.data();
@@ -115,7 +121,7 @@ class GgufCheckpoint : public Checkpoint {
     return 0;
   }
 
-  Status list_tensors(const GgufFile& file) {
+  Status list_tensors(const GgufFile& file, DType quants) {
     std::vector<Place> places;
     for (const GgufTensor& t : file.tensors()) {
       if (t.name == kGgufRopeFactors) continue;  // part of the config
@@ -129,7 +135,7 @@ class GgufCheckpoint : public Checkpoint {
       const bool whole_rows =
           t.shape.rank() > 1 || ggml_block(t.type).value_or(GgmlBlock{1, 1}).n_elements == 1;
       if (ggml_type_is_read(t.type) && whole_rows) {
-        info.dtype = gguf_row_dtype(t.type);
+        info.dtype = gguf_row_dtype(t.type, quants);
         info.n_bytes = static_cast<uint64_t>(t.shape.n_elements() * dtype_bytes(*info.dtype));
       }
       const int64_t heads = permuted_heads(info.name);
@@ -155,8 +161,9 @@ class GgufCheckpoint : public Checkpoint {
 
 }  // namespace
 
-Result<std::unique_ptr<Checkpoint>> open_gguf(const std::string& path) {
-  return GgufCheckpoint::open(path);
+Result<std::unique_ptr<Checkpoint>> open_gguf(const std::string& path,
+                                              const CheckpointOptions& options) {
+  return GgufCheckpoint::open(path, options);
 }
 
 }  // namespace triptych

@@ -41,49 +41,65 @@ void decode_q8_0(const std::byte* block, float* x) {
   for (int i = 0; i < kBlock; ++i) x[i] = static_cast<float>(q[i]) * scale;
 }
 
-template <typename Decode>
-void convert_blocks(const std::byte* blocks, int64_t n, uint64_t block_bytes, void* out,
-                    Decode decode) {
-  auto* to = static_cast<uint16_t*>(out);
+void store(const float* x, DType dtype, std::byte* out) {
+  if (dtype == DType::kF32) {
+    std::memcpy(out, x, kBlock * sizeof(float));
+    return;
+  }
+  uint16_t halves[kBlock];
+  for (int i = 0; i < kBlock; ++i) {
+    halves[i] = dtype == DType::kBF16 ? f32_to_bf16(x[i]) : f32_to_f16(x[i]);
+  }
+  std::memcpy(out, halves, sizeof halves);
+}
+
+using DecodeBlock = void (*)(const std::byte*, float*);
+
+void convert_blocks(const std::byte* blocks, int64_t n, uint64_t block_bytes, DType dtype,
+                    std::byte* out, DecodeBlock decode) {
   float x[kBlock];
-  for (int64_t done = 0; done < n; done += kBlock, blocks += block_bytes, to += kBlock) {
+  for (int64_t done = 0; done < n; done += kBlock) {
     decode(blocks, x);
-    for (int i = 0; i < kBlock; ++i) to[i] = f32_to_bf16(x[i]);
+    store(x, dtype, out);
+    blocks += block_bytes;
+    out += kBlock * dtype_bytes(dtype);
   }
 }
 
 }  // namespace
 
-DType gguf_row_dtype(GgmlType type) {
+DType gguf_row_dtype(GgmlType type, DType quants) {
   switch (type) {
     case GgmlType::kF32:
       return DType::kF32;
     case GgmlType::kF16:
       return DType::kF16;
     case GgmlType::kBF16:
+      return DType::kBF16;
     case GgmlType::kQ4_0:
     case GgmlType::kQ4_1:
     case GgmlType::kQ8_0:
-      return DType::kBF16;
+      return quants;
   }
-  return DType::kBF16;
+  return quants;
 }
 
-void gguf_convert(GgmlType type, const std::byte* blocks, int64_t n, void* out) {
+void gguf_convert(GgmlType type, const std::byte* blocks, int64_t n, DType dtype, void* out) {
+  auto* to = static_cast<std::byte*>(out);
   switch (type) {
     case GgmlType::kF32:
     case GgmlType::kF16:
     case GgmlType::kBF16:
-      std::memcpy(out, blocks, static_cast<size_t>(n * dtype_bytes(gguf_row_dtype(type))));
+      std::memcpy(to, blocks, static_cast<size_t>(n * dtype_bytes(dtype)));
       return;
     case GgmlType::kQ4_0:
-      convert_blocks(blocks, n, 18, out, decode_q4_0);
+      convert_blocks(blocks, n, 18, dtype, to, decode_q4_0);
       return;
     case GgmlType::kQ4_1:
-      convert_blocks(blocks, n, 20, out, decode_q4_1);
+      convert_blocks(blocks, n, 20, dtype, to, decode_q4_1);
       return;
     case GgmlType::kQ8_0:
-      convert_blocks(blocks, n, 34, out, decode_q8_0);
+      convert_blocks(blocks, n, 34, dtype, to, decode_q8_0);
       return;
   }
 }
