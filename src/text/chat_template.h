@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -114,7 +115,11 @@ class ChatTemplate {
 
  private:
   struct Engine;
-  ChatTemplate(std::shared_ptr<const Tokenizer> tokenizer, std::string source);
+  ChatTemplate(std::shared_ptr<const Tokenizer> tokenizer, std::string source,
+               std::unique_ptr<Engine> engine);
+  Result<RenderedPrompt> render_guarded(const ChatPrompt& prompt,
+                                        const std::vector<std::string>& never_from_users,
+                                        const RenderLimits& limits) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::string source_;

@@ -35,7 +35,8 @@ struct TokenizerConfig {
   /// rule.
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
-  /// The file's member added_tokens_decoder, or null.
+  /// Array of added tokens with their flags: {content, id, special, lstrip, rstrip, normalized,
+  /// ...}; only `content` is required. Tokens that tokenizer.json lacks are added to it.
   Json added_tokens;
   /// Longest input the checkpoint declares, 0 when it declares none (or the usual 1e30).
   int64_t model_max_length = 0;

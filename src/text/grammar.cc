@@ -1,0 +1,83 @@
+#include "text/grammar.h"
+
+#include <algorithm>
+
+#include "text/ffi.h"
+
+namespace triptych {
+
+struct GrammarMatcher::State {
+  State(tt_matcher* matcher, size_t vocabulary) : raw(matcher), n_tokens(vocabulary) {}
+  ~State() { tt_matcher_free(raw); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  tt_matcher* raw;
+  size_t n_tokens;
+};
+
+struct GrammarCompiler::State {
+  State(std::shared_ptr<const Tokenizer> source, tt_grammar_factory* factory)
+      : tokenizer(std::move(source)), raw(factory) {}
+  ~State() { tt_grammar_factory_free(raw); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::shared_ptr<const Tokenizer> tokenizer;
+  tt_grammar_factory* raw;
+};
+
+GrammarMatcher::GrammarMatcher(std::unique_ptr<State> state) : state_(std::move(state)) {}
+GrammarMatcher::~GrammarMatcher() = default;
+GrammarMatcher::GrammarMatcher(GrammarMatcher&&) noexcept = default;
+GrammarMatcher& GrammarMatcher::operator=(GrammarMatcher&&) noexcept = default;
+
+size_t GrammarMatcher::mask_words() const { return (state_->n_tokens + 31) / 32; }
+
+Status GrammarMatcher::compute_mask(std::span<uint32_t> mask) {
+  if (mask.size() != mask_words()) {
+    return invalid_argument("the mask has " + std::to_string(mask.size()) + " words, not " +
+                            std::to_string(mask_words()));
+  }
+  ffi::Text error;
+  const tt_status status = tt_matcher_mask(state_->raw, mask.data(), mask.size(), error.out());
+  return ffi::to_status(status, error);
+}
+
+Status GrammarMatcher::consume(TokenId id) {
+  if (id < 0) return invalid_argument("no token has the id " + std::to_string(id));
+  ffi::Text error;
+  const tt_status status = tt_matcher_consume(state_->raw, static_cast<uint32_t>(id), error.out());
+  return ffi::to_status(status, error);
+}
+
+bool GrammarMatcher::is_stopped() const { return tt_matcher_is_stopped(state_->raw); }
+bool GrammarMatcher::is_accepting() const { return tt_matcher_is_accepting(state_->raw); }
+
+GrammarCompiler::GrammarCompiler(std::unique_ptr<State> state) : state_(std::move(state)) {}
+GrammarCompiler::~GrammarCompiler() = default;
+
+Result<std::shared_ptr<const GrammarCompiler>> GrammarCompiler::make(
+    std::shared_ptr<const Tokenizer> tokenizer) {
+  const auto eos = tokenizer->eos_id();
+  if (!eos) return failed_precondition("grammars need a tokenizer with an eos_token");
+  tt_grammar_factory* raw = nullptr;
+  ffi::Text error;
+  const tt_status status = tt_grammar_factory_new(tokenizer->handle_->raw,
+                                                  static_cast<uint32_t>(*eos), &raw, error.out());
+  TRIPTYCH_RETURN_IF_ERROR(ffi::to_status(status, error));
+  auto state = std::make_unique<State>(std::move(tokenizer), raw);
+  return std::shared_ptr<const GrammarCompiler>(new GrammarCompiler(std::move(state)));
+}
+
+Result<GrammarMatcher> GrammarCompiler::compile(GrammarKind kind, std::string_view text) const {
+  tt_matcher* raw = nullptr;
+  ffi::Text error;
+  const tt_status status =
+      tt_matcher_new(state_->raw, static_cast<int32_t>(kind), ffi::bytes(text), &raw, error.out());
+  TRIPTYCH_RETURN_IF_ERROR(ffi::to_status(status, error).with_context("grammar"));
+  return GrammarMatcher(
+      std::make_unique<GrammarMatcher::State>(raw, state_->tokenizer->vocab_size()));
+}
+
+}  // namespace triptych
