@@ -27,9 +27,11 @@ struct ResizeWindow {
 };
 
 /// Resizes to [height, width, 3], equal byte for byte to Pillow's Image.resize on 8-bit RGB: two
-/// passes, horizontal first, weights with 22 fractional bits, bytes between the passes, a pass
-/// skipped when its side does not change. The same bytes at every SIMD level and thread count.
-/// kInvalidArgument for a side below 1.
+/// passes, weights with 22 fractional bits, bytes between the passes, a pass skipped when its side
+/// does not change. The horizontal pass comes first, save for pictures whose height loses more than
+/// twice as many samples as their width: there the order is that of Pillow 13, and earlier versions
+/// differ from it (and from this) by one level here and there. The same bytes at every SIMD level
+/// and thread count. kInvalidArgument for a side below 1.
 Result<Image> resize_image(const ImageView& image, int64_t width, int64_t height,
                            ResampleFilter filter, ThreadPool& pool);
 

@@ -21,7 +21,7 @@ double hamming_filter(double x) {
   if (x == 0.0) return 1.0;
   if (x >= 1.0) return 0.0;
   x *= std::numbers::pi;
-  return std::sin(x) / x * (0.54 + 0.46 * std::cos(x));
+  return std::sin(x) / x * (0.54f + 0.46f * std::cos(x));  // float constants, as Pillow has them
 }
 
 double bicubic_filter(double x) {

@@ -30,9 +30,11 @@ struct ResizeShape {
   ResampleFilter filter = ResampleFilter::kBicubic;
 };
 
-/// The two passes of a resize, fed with input rows in any order and from any thread. It keeps the
-/// rows after the horizontal pass only: [rows that matter, 3, window width] bytes. First every
-/// input row in [first_row(), end_row()) is put, then output rows are read.
+/// The two passes of a resize, fed with input rows in any order and from any thread. First every
+/// input row in [first_row(), end_row()) is put, then output rows are read. The order of the passes
+/// is Pillow's: horizontal first, so that only [rows that matter, 3, window width] bytes are kept;
+/// but vertical first when the height loses more than twice as many samples as the width (Pillow
+/// 13), and then whole rows are kept.
 class RowResizer {
  public:
   explicit RowResizer(const ResizeShape& shape);
@@ -53,17 +55,19 @@ class RowResizer {
   std::unique_ptr<uint8_t[]> output_scratch() const;
 
  private:
-  const uint8_t* middle(int64_t row) const { return middle_.get() + (row - first_row_) * stride_; }
+  /// The horizontal pass on whole rows, whichever way this resize does it.
+  void resize_width(const ConstPlanarRow* in, int64_t n_rows, const PlanarRow* out) const;
 
   ResizeWindow window_;
   ResampleFilter filter_;
+  bool vertical_first_;
   AxisWeights horizontal_;
   AxisWeights vertical_;
   int64_t first_row_;
   int64_t end_row_;
-  int64_t plane_stride_;  // bytes from a row's R to its G and on to its B
-  int64_t stride_;        // bytes from row to row
-  std::unique_ptr<uint8_t[]> middle_;
+  int64_t plane_stride_;  // bytes from a kept row's R to its G and on to its B
+  int64_t stride_;        // bytes from kept row to kept row
+  std::unique_ptr<uint8_t[]> kept_;
 };
 
 }  // namespace triptych
