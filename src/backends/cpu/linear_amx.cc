@@ -79,8 +79,16 @@ inline float* tile_at(const MicroArgs& args, int panel, int row) {
   return args.tile + (panel * args.tile_rows + row) * kPanelRows;
 }
 
+// Tile numbers are part of the instruction, hence a macro: zero, or the sums so far.
+#define TRIPTYCH_START_TILE(tile, panel, row)         \
+  if (args.resume) {                                  \
+    _tile_loadd(tile, tile_at(args, panel, row), 64); \
+  } else {                                            \
+    _tile_zero(tile);                                 \
+  }
+
 void rows16_panels1(const MicroArgs& args) {
-  _tile_zero(0);
+  TRIPTYCH_START_TILE(0, 0, 0)
   walk<1>(args, [&](int64_t a, const std::byte* const* b) {
     prefetch_tile(b[0]);
     _tile_loadd(4, args.a + a, 64);
@@ -91,8 +99,8 @@ void rows16_panels1(const MicroArgs& args) {
 }
 
 void rows16_panels2(const MicroArgs& args) {
-  _tile_zero(0);
-  _tile_zero(1);
+  TRIPTYCH_START_TILE(0, 0, 0)
+  TRIPTYCH_START_TILE(1, 1, 0)
   walk<2>(args, [&](int64_t a, const std::byte* const* b) {
     prefetch_tile(b[0]);
     prefetch_tile(b[1]);
@@ -107,10 +115,10 @@ void rows16_panels2(const MicroArgs& args) {
 }
 
 void rows16_panels4(const MicroArgs& args) {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  TRIPTYCH_START_TILE(0, 0, 0)
+  TRIPTYCH_START_TILE(1, 1, 0)
+  TRIPTYCH_START_TILE(2, 2, 0)
+  TRIPTYCH_START_TILE(3, 3, 0)
   walk<4>(args, [&](int64_t a, const std::byte* const* b) {
     for (int p = 0; p < 4; ++p) prefetch_tile(b[p]);
     _tile_loadd(4, args.a + a, 64);
@@ -129,13 +137,15 @@ void rows16_panels4(const MicroArgs& args) {
   _tile_stored(3, tile_at(args, 3, 0), 64);
 }
 
-/// Bytes of 16 packed rows.
-inline int64_t quantum_bytes(const MicroArgs& args) { return (args.k + 31) / 32 * kTileBytes; }
+/// Where the second 16 rows of a strip are.
+inline const std::byte* second_rows(const MicroArgs& args) {
+  return args.a + kTileRows * args.row_bytes;
+}
 
 void rows32_panels1(const MicroArgs& args) {
-  const std::byte* second = args.a + quantum_bytes(args);
-  _tile_zero(0);
-  _tile_zero(1);
+  const std::byte* second = second_rows(args);
+  TRIPTYCH_START_TILE(0, 0, 0)
+  TRIPTYCH_START_TILE(1, 0, kTileRows)
   walk<1>(args, [&](int64_t a, const std::byte* const* b) {
     _tile_loadd(6, b[0], 64);
     _tile_loadd(4, args.a + a, 64);
@@ -148,11 +158,11 @@ void rows32_panels1(const MicroArgs& args) {
 }
 
 void rows32_panels2(const MicroArgs& args) {
-  const std::byte* second = args.a + quantum_bytes(args);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  const std::byte* second = second_rows(args);
+  TRIPTYCH_START_TILE(0, 0, 0)
+  TRIPTYCH_START_TILE(1, 0, kTileRows)
+  TRIPTYCH_START_TILE(2, 1, 0)
+  TRIPTYCH_START_TILE(3, 1, kTileRows)
   walk<2>(args, [&](int64_t a, const std::byte* const* b) {
     _tile_loadd(6, b[0], 64);
     _tile_loadd(4, args.a + a, 64);
@@ -202,7 +212,7 @@ LinearKernels linear_amx() {
   out.micro[1][4] = &rows16_panels4;
   out.micro[2][1] = &rows32_panels1;
   out.micro[2][2] = &rows32_panels2;
-  out.gemm_panels = 2;
+  out.gemm_panels = 4;
   out.pack = &pack_strip_bf16<kTileRows>;
   out.chunk = 32;
   out.epilogue = &linear_epilogue;

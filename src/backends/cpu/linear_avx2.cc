@@ -20,6 +20,7 @@ LinearKernels make() {
   fill_row_class<Step, 16, 4, 1>(out);
   fill_row_class<Step, 16, 5, 1>(out);
   fill_row_class<Step, 16, 6, 1>(out);
+  out.gemm_panels = 4;
   out.pack = &pack_strip_f32;
   out.x_is_strip = true;
   out.epilogue = &linear_epilogue;

@@ -22,7 +22,7 @@ void fill_avx512_rows(LinearKernels& out) {
   fill_row_class<Step, kChunk, 10, 1, 2>(out);
   fill_row_class<Step, kChunk, 11, 1, 2>(out);
   fill_row_class<Step, kChunk, 12, 1, 2>(out);
-  out.gemm_panels = 2;
+  out.gemm_panels = 4;
 }
 
 }  // namespace

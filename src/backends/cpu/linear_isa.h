@@ -24,16 +24,18 @@ constexpr int kMaxPanels = 8;     ///< weight panels that one unit of work holds
 constexpr int kMaxTileRows = 32;  ///< rows of x that one strip holds
 constexpr int kMaxRowClasses = 12;
 
-/// One strip of rows against some panels: raw sums over all of K into a tile.
+/// One strip of rows against some panels over a block of K: raw sums into a tile.
 struct MicroArgs {
-  const std::byte* a;  ///< packed strip (see LinearKernels::pack)
-  const std::byte* w;  ///< first panel
+  const std::byte* a;  ///< packed strip (see LinearKernels::pack), at the block
+  int64_t row_bytes;   ///< of one packed row over the whole K
+  const std::byte* w;  ///< first panel, at the block
   int64_t panel_bytes;
-  int64_t k;
+  int64_t k;  ///< elements of the block
   int rows;
+  bool resume;  ///< go on from the sums in the tile
   float* tile;  ///< panel p, row r at tile + (p * tile_rows + r) * 16
   int64_t tile_rows;
-  const std::byte* next;  ///< first panel read after this call, to prefetch its beginning
+  const std::byte* next;  ///< what this thread reads after this call, to prefetch its beginning
 };
 using MicroKernel = void (*)(const MicroArgs& args);
 
@@ -55,7 +57,7 @@ struct LinearKernels {
   int max_row_classes = 0;
   /// [row class][panels]; null where there is no kernel of that size. One panel always exists.
   std::array<std::array<MicroKernel, kMaxPanels + 1>, kMaxRowClasses + 1> micro{};
-  /// Panels of a unit of work when there are many rows.
+  /// Panels of a unit of work when there are many strips.
   int gemm_panels = 1;
 
   /// Copies `rows` rows of x into the strip form: for each 64-byte chunk of K the chunk of each

@@ -104,17 +104,25 @@ void micro_kernel(const MicroArgs& args) {
   constexpr int64_t kStepBytesA = 64 / kSteps;
   const int64_t panel_bytes = args.panel_bytes;
   const int64_t total = (args.k + Step::kElements - 1) / Step::kElements;
-  const int64_t turn = (panel_bytes - kPrefetchBytes) / Step::kBytes / kSteps;
+  const int64_t block_bytes = total * Step::kBytes;
+  const int64_t turn = (block_bytes - kPrefetchBytes) / Step::kBytes / kSteps;
   Lanes acc[NP][MR];
   unroll<NP * MR>([&](auto i) __attribute__((always_inline)) {
     acc[i.value / MR][i.value % MR] = Lanes::zero();
   });
+  if (args.resume) {
+    unroll<NP * MR>([&](auto i) __attribute__((always_inline)) {
+      constexpr int p = decltype(i)::value / MR;
+      constexpr int r = decltype(i)::value % MR;
+      acc[p][r] = Lanes::load(args.tile + (p * args.tile_rows + r) * 16);
+    });
+  }
   const std::byte* a = args.a;
   const std::byte* w = args.w;
-  // As a number: it runs past the panel's end, and at the turn to where the next panels begin.
+  // As a number: it runs past the block's end, and at the turn to where the next one begins.
   auto ahead = reinterpret_cast<uintptr_t>(w) + kPrefetchBytes;
   for (int64_t done = 0, chunk = 0; done < total; ++chunk) {
-    if (chunk == turn) ahead += static_cast<uintptr_t>(args.next - args.w - panel_bytes);
+    if (chunk == turn) ahead += static_cast<uintptr_t>(args.next - args.w - block_bytes);
     const int64_t stop = done + kSteps < total ? done + kSteps : total;
     const std::byte* a_step = a;
     for (; done < stop; ++done) {
