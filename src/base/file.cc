@@ -12,17 +12,25 @@
 namespace triptych {
 namespace {
 
+// Without O_NONBLOCK, opening a named pipe waits for a writer before we can see that it is none
+// of the files we read.
+constexpr int kOpenToRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
 Status errno_status(const std::string& path, std::string_view what) {
   const int e = errno;
   const std::string message = fmt::format("{}: {}: {}", path, what, std::strerror(e));
   switch (e) {
     case ENOENT:
-    case ENOTDIR: return not_found(message);
+    case ENOTDIR:
+      return not_found(message);
     case EACCES:
-    case EPERM: return {StatusCode::kPermissionDenied, message};
+    case EPERM:
+      return {StatusCode::kPermissionDenied, message};
     case ENOSPC:
-    case ENOMEM: return resource_exhausted(message);
-    default: return {StatusCode::kInvalidArgument, message};
+    case ENOMEM:
+      return resource_exhausted(message);
+    default:
+      return {StatusCode::kInvalidArgument, message};
   }
 }
 
@@ -52,7 +60,7 @@ Result<size_t> regular_file_size(const Descriptor& fd, const std::string& path) 
 }  // namespace
 
 Result<std::string> read_file(const std::string& path, uint64_t max_bytes) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor fd(::open(path.c_str(), kOpenToRead));
   if (fd.get() < 0) return errno_status(path, "cannot open");
   TRIPTYCH_ASSIGN_OR_RETURN(const size_t size, regular_file_size(fd, path));
   if (size > max_bytes) {
@@ -95,7 +103,7 @@ bool directory_exists(const std::string& path) {
 }
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor fd(::open(path.c_str(), kOpenToRead));
   if (fd.get() < 0) return errno_status(path, "cannot open");
   TRIPTYCH_ASSIGN_OR_RETURN(const size_t size, regular_file_size(fd, path));
   if (size == 0) return data_loss(path + ": the file is empty");

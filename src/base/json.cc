@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -89,24 +90,36 @@ class Builder : public nlohmann::json_sax<ordered_json> {
 
 const char* kind_name(Json::Kind kind) {
   switch (kind) {
-    case Json::Kind::kNull: return "null";
-    case Json::Kind::kBool: return "a boolean";
-    case Json::Kind::kInt: return "an integer";
-    case Json::Kind::kFloat: return "a number";
-    case Json::Kind::kString: return "a string";
-    case Json::Kind::kArray: return "an array";
-    case Json::Kind::kObject: return "an object";
+    case Json::Kind::kNull:
+      return "null";
+    case Json::Kind::kBool:
+      return "a boolean";
+    case Json::Kind::kInt:
+      return "an integer";
+    case Json::Kind::kFloat:
+      return "a number";
+    case Json::Kind::kString:
+      return "a string";
+    case Json::Kind::kArray:
+      return "an array";
+    case Json::Kind::kObject:
+      return "an object";
   }
   return "?";
 }
 
 ordered_json to_nlohmann(const Json& v) {
   switch (v.kind()) {
-    case Json::Kind::kNull: return nullptr;
-    case Json::Kind::kBool: return v.bool_value();
-    case Json::Kind::kInt: return v.int_value();
-    case Json::Kind::kFloat: return v.number_value();
-    case Json::Kind::kString: return v.string_value();
+    case Json::Kind::kNull:
+      return nullptr;
+    case Json::Kind::kBool:
+      return v.bool_value();
+    case Json::Kind::kInt:
+      return v.int_value();
+    case Json::Kind::kFloat:
+      return v.number_value();
+    case Json::Kind::kString:
+      return v.string_value();
     case Json::Kind::kArray: {
       ordered_json out = ordered_json::array();
       for (const Json& e : v.elements()) out.push_back(to_nlohmann(e));
@@ -167,6 +180,15 @@ Json Json::object(std::vector<Member> v) {
   j.kind_ = Kind::kObject;
   j.members_ = std::move(v);
   return j;
+}
+
+int64_t Json::int_value() const {
+  if (kind_ != Kind::kFloat) return int_;
+  if (std::isnan(float_)) return 0;
+  // 2^63 is the first double beyond the range; a cast from there on is undefined.
+  if (float_ >= 0x1p63) return INT64_MAX;
+  if (float_ < -0x1p63) return INT64_MIN;
+  return static_cast<int64_t>(float_);
 }
 
 const Json* Json::find(std::string_view key) const {

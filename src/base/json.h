@@ -34,12 +34,12 @@ class Json {
   bool is_array() const { return kind_ == Kind::kArray; }
   bool is_object() const { return kind_ == Kind::kObject; }
 
-  /// Unchecked readers: the zero value of the type when the kind differs. Use JsonRef to read input.
+  /// Unchecked readers: the zero value of the type when the kind differs. Use JsonRef to read
+  /// input.
   bool bool_value() const { return kind_ == Kind::kBool && int_ != 0; }
-  int64_t int_value() const { return kind_ == Kind::kFloat ? static_cast<int64_t>(float_) : int_; }
-  double number_value() const {
-    return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_);
-  }
+  /// A float is cut to its whole part and to the range; NaN gives 0.
+  int64_t int_value() const;
+  double number_value() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
   const std::string& string_value() const { return string_; }
   const std::vector<Json>& elements() const { return elements_; }
   const std::vector<Member>& members() const { return members_; }

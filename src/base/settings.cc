@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <thread>
 
 namespace triptych {
 
@@ -26,9 +27,8 @@ Result<int> Settings::thread_count() const {
   int n = 0;
   const auto [end, error] = std::from_chars(threads.data(), threads.data() + threads.size(), n);
   if (error != std::errc() || end != threads.data() + threads.size() || n < 0 || n > 1024) {
-    return invalid_argument(
-        fmt::format("TRIPTYCH_THREADS=\"{}\" is not a number of threads between 0 and 1024",
-                    threads));
+    return invalid_argument(fmt::format(
+        "TRIPTYCH_THREADS=\"{}\" is not a number of threads between 0 and 1024", threads));
   }
   return n == 0 ? available_cores() : n;
 }
@@ -45,7 +45,10 @@ std::span<const SettingInfo> setting_table() {
 int available_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+    // More processors than a cpu_set_t has bits for.
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
   return std::max(1, CPU_COUNT(&set));
 }
 
