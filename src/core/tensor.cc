@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/checked.h"
 
@@ -45,7 +46,16 @@ View View::dense(void* data, DType dtype, const Shape& shape) {
   return v;
 }
 
-bool View::is_dense() const { return strides == dense(data, dtype, shape).strides; }
+bool View::is_dense() const {
+  if (shape.n_elements() == 0) return true;
+  int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    // Along an axis of one element nothing is ever stepped over.
+    if (shape[i] != 1 && strides[static_cast<size_t>(i)] != stride) return false;
+    stride *= shape[i];
+  }
+  return true;
+}
 
 View View::rows(int64_t begin, int64_t n) const {
   View out = *this;
@@ -56,9 +66,29 @@ View View::rows(int64_t begin, int64_t n) const {
   return out;
 }
 
+namespace {
+
+/// Bytes of a dense tensor; negative sizes and products beyond int64 are refused.
+Result<size_t> dense_bytes(DType dtype, const Shape& shape) {
+  std::optional<uint64_t> n = static_cast<uint64_t>(dtype_bytes(dtype));
+  for (int i = 0; i < shape.rank() && n; ++i) {
+    if (shape[i] < 0) {
+      return internal_error(fmt::format("tensor of shape {}: negative size", shape.to_string()));
+    }
+    n = checked_mul(*n, static_cast<uint64_t>(shape[i]));
+  }
+  if (!n || *n > static_cast<uint64_t>(INT64_MAX)) {
+    return resource_exhausted(
+        fmt::format("tensor of shape {}: more bytes than can be counted", shape.to_string()));
+  }
+  return static_cast<size_t>(*n);
+}
+
+}  // namespace
+
 Result<Tensor> Tensor::allocate(DType dtype, const Shape& shape, bool huge_pages) {
   Tensor out;
-  const auto n_bytes = static_cast<size_t>(shape.n_elements() * dtype_bytes(dtype));
+  TRIPTYCH_ASSIGN_OR_RETURN(const size_t n_bytes, dense_bytes(dtype, shape));
   TRIPTYCH_ASSIGN_OR_RETURN(out.buffer_, PageBuffer::allocate(n_bytes, huge_pages));
   out.view_ = View::dense(out.buffer_.data(), dtype, shape);
   return out;
@@ -83,8 +113,8 @@ Result<void*> Arena::allocate_bytes(size_t n_bytes) {
 }
 
 Result<View> Arena::allocate(DType dtype, const Shape& shape) {
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      void* data, allocate_bytes(static_cast<size_t>(shape.n_elements() * dtype_bytes(dtype))));
+  TRIPTYCH_ASSIGN_OR_RETURN(const size_t n_bytes, dense_bytes(dtype, shape));
+  TRIPTYCH_ASSIGN_OR_RETURN(void* data, allocate_bytes(n_bytes));
   return View::dense(data, dtype, shape);
 }
 
