@@ -123,7 +123,7 @@ def check_third_parties(file):
             where = ", ".join(p.replace("@cc", "any .cc file").replace("@test", "tests") for p in places)
             yield Finding(file.path, line, "third-party", f"{name} may be included only in {where}")
     private = any(file.path == "src/" + header for header in rules.PRIVATE_HEADERS)
-    if file.path.startswith("src/") and file.suffix in HEADERS and not private:
+    if file.path.startswith("src/") and file.suffix in HEADERS and not private and not file.is_test:
         yield from file.find(_FOREIGN_TYPE, "third-party", "{0} in a header: keep it behind our own type",
                              source_text.code_of(file.text))
 

@@ -76,7 +76,7 @@ THIRD_PARTIES = {
 
 # Operating system headers, allowed in any file.
 SYSTEM_HEADERS = (
-    "sys/", "linux/", "asm/", "arpa/", "net/", "netinet/", "dlfcn.h", "dirent.h", "fcntl.h",
+    "sys/", "linux/", "asm/", "arpa/", "net/", "netinet/", "dlfcn.h", "dirent.h", "fcntl.h", "malloc.h",
     "poll.h", "pthread.h", "sched.h", "signal.h", "spawn.h", "termios.h", "unistd.h",
     "sanitizer/",
 )
@@ -126,7 +126,7 @@ PLACE_EXCEPTIONS = {
 }
 
 # Not looked at: generated, binary or data.
-SKIPPED = ["build/", "models/", "tests/eval/", "tests/parity/goldens/", ".git/", ".cache/",
+SKIPPED = ["build/", "models/", "tests/eval/", "tests/parity/goldens/", "tests/fuzz/corpus/", ".git/", ".cache/",
            "rust/text_ffi/target/"]
 
 # Limits of the house, reported and never a failure.
