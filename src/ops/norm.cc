@@ -5,10 +5,15 @@
 namespace triptych {
 namespace {
 
+bool is_f32_rows(const View& v) {
+  return v.dtype == DType::kF32 && v.shape.rank() == 2 && (v.strides[1] == 1 || v.shape[1] <= 1);
+}
+
 Status check_rows(const char* op, const View& x, const View& out) {
-  if (x.shape.rank() == 2 && x.shape == out.shape) return Status::ok();
-  return internal_error(
-      fmt::format("{}: {} into {}", op, x.shape.to_string(), out.shape.to_string()));
+  if (is_f32_rows(x) && is_f32_rows(out) && x.shape == out.shape) return Status::ok();
+  return internal_error(fmt::format("{}: {} {} into {} {}, expected rows of f32", op,
+                                    dtype_name(x.dtype), x.shape.to_string(), dtype_name(out.dtype),
+                                    out.shape.to_string()));
 }
 
 }  // namespace

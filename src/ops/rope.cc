@@ -5,7 +5,7 @@
 namespace triptych {
 
 Status rope(const OpContext& ctx, const RopeArgs& args) {
-  if (args.rot % 2 != 0 || args.rot > args.head_dim) {
+  if (args.rot < 0 || args.rot % 2 != 0 || args.rot > args.head_dim) {
     return internal_error(
         fmt::format("rope: {} rotated elements in heads of {}", args.rot, args.head_dim));
   }

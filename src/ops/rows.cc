@@ -6,9 +6,10 @@ namespace triptych {
 
 Status gather_rows(const OpContext& ctx, const View& src, const int32_t* src_index, int64_t n,
                    const View& dst, const int32_t* dst_index) {
-  if (src.shape.rank() != 2 || dst.shape.rank() != 2 || src.shape[1] != dst.shape[1]) {
-    return internal_error(fmt::format("gather_rows: {} into {}", src.shape.to_string(),
-                                      dst.shape.to_string()));
+  if (src.shape.rank() != 2 || dst.shape.rank() != 2 || src.shape[1] != dst.shape[1] ||
+      src.dtype != DType::kF32 || dst.dtype != DType::kF32) {
+    return internal_error(
+        fmt::format("gather_rows: {} into {}", src.shape.to_string(), dst.shape.to_string()));
   }
   for (int64_t i = 0; i < n; ++i) {
     const int64_t from = src_index != nullptr ? src_index[i] : i;
@@ -32,7 +33,8 @@ Status gather_rows(const OpContext& ctx, const View& src, const int32_t* src_ind
 
 Status patchify(const OpContext& ctx, const View& pixels, int64_t patch, const View& out) {
   const Shape& s = pixels.shape;
-  if (s.rank() != 3 || patch <= 0 || !pixels.is_dense() || !out.is_dense() ||
+  if (s.rank() != 3 || patch <= 0 || pixels.dtype != DType::kF32 || !pixels.is_dense() ||
+      !out.is_dense() ||
       out.shape != Shape{(s[1] / patch) * (s[2] / patch), s[0] * patch * patch}) {
     return internal_error(fmt::format("patchify: {} in patches of {} into {}", s.to_string(), patch,
                                       out.shape.to_string()));
