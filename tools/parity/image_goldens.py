@@ -182,6 +182,19 @@ def size_goldens():
     return {"versions": versions(), "columns": columns, "rows": rows}
 
 
+def line_chart_goldens():
+    """A chart of one-pixel lines, bilinear and bicubic: one row of the green channel."""
+    y, x = numpy.mgrid[0:768, 0:1024]
+    line = (x % 16 == 3) | (y % 24 == 5) | ((x + 2 * y) % 41 == 0)
+    channel = numpy.arange(3)
+    chart = numpy.where(line[..., None], 20 * channel, 250 - 10 * channel).astype(numpy.uint8)
+    cases = []
+    for resample in (2, 3):
+        resized = numpy.asarray(Image.fromarray(chart).resize((224, 224), resample=resample))
+        cases.append({"resample": resample, "row_100": resized[100, :, 1].tolist()})
+    return {"versions": versions(), "cases": cases}
+
+
 # --- sample pictures -------------------------------------------------------------------------------
 
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2),
@@ -449,6 +462,7 @@ def main():
     write_json(goldens / "recipe.json", recipe_goldens())
     write_json(goldens / "small_tensors.json", small_tensors())
     write_json(goldens / "sizes.json", size_goldens())
+    write_json(goldens / "line_chart.json", line_chart_goldens())
 
 
 if __name__ == "__main__":
