@@ -72,6 +72,12 @@ fuzz: ## Fuzz everything that parses bytes, FUZZ_SECONDS=60 a target
 
 # Measure ---------------------------------------------------------------------------------------
 
+# bench/NAME/run.py or run.sh: a table, then one line RESULT {...}.
+bench-%: release ## Measure: bench-peers, bench-real, bench-preprocess, bench-micro
+	@if [ -f bench/$*/run.sh ]; then bench/$*/run.sh; \
+	elif [ -f bench/$*/run.py ]; then $(PYTHON) bench/$*/run.py; \
+	else echo "there is no bench/$*/run.py" >&2; exit 1; fi
+
 .PHONY: build-times
 build-times: ## Say where the time of the last build went
 	@python3 tools/build_times.py build/release
