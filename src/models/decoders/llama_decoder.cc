@@ -181,6 +181,7 @@ Status LlamaDecoder::forward(const OpContext& ctx, const DecoderBatch& batch,
   TRIPTYCH_RETURN_IF_ERROR(
       gather_rows(ctx, batch.hidden, batch.logit_rows, batch.n_logit_rows, last, nullptr));
   TRIPTYCH_RETURN_IF_ERROR(norm_.forward(ctx, last, last));
+  ctx.registry->tap("decoder.norm", last);
   return head().forward(ctx, last, logits);
 }
 
