@@ -72,8 +72,8 @@ inline Status internal_error(std::string m) { return {StatusCode::kInternal, std
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}             // NOLINT(google-explicit-constructor)
-  Result(Status status) : state_(std::move(status)) {       // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
+  Result(Status status) : state_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     if (std::get<Status>(state_).is_ok()) state_ = internal_error("Result made from an ok Status");
   }
 
@@ -98,10 +98,10 @@ class [[nodiscard]] Result {
 #define TRIPTYCH_CONCAT(a, b) TRIPTYCH_CONCAT_INNER(a, b)
 
 /// Returns the Status of `expr` from the enclosing function when it is an error.
-#define TRIPTYCH_RETURN_IF_ERROR(expr)                       \
-  do {                                                       \
-    ::triptych::Status triptych_status_ = (expr);            \
-    if (!triptych_status_.is_ok()) return triptych_status_;  \
+#define TRIPTYCH_RETURN_IF_ERROR(expr)                      \
+  do {                                                      \
+    ::triptych::Status triptych_status_ = (expr);           \
+    if (!triptych_status_.is_ok()) return triptych_status_; \
   } while (false)
 
 /// `TRIPTYCH_ASSIGN_OR_RETURN(auto x, f())`: x = value of the Result, or returns its error.

@@ -31,8 +31,8 @@ double median_of(const std::vector<Run>& runs, double Run::*field) {
   return median(std::move(values));
 }
 
-/// A prompt of `n` tokens whatever the tokenizer: ids spread over the vocabulary, the picture's rows
-/// in front.
+/// A prompt of `n` tokens whatever the tokenizer: ids spread over the vocabulary, the picture's
+/// rows in front.
 Result<PreparedRequest> make_prompt(Session& session, const BenchOptions& options) {
   Engine& engine = session.engine();
   PreparedRequest out;
@@ -79,12 +79,17 @@ struct Stage {
 };
 
 Stage compute_stage(const char* name, double ms, double n_tokens, OpCost cost, double peak) {
-  return {name, ms, n_tokens, cost, peak > 0 && ms > 0 ? cost.flops / (ms * 1e-3) / peak : 0,
-          "of GEMM peak"};
+  return {
+      name,          ms, n_tokens, cost, peak > 0 && ms > 0 ? cost.flops / (ms * 1e-3) / peak : 0,
+      "of GEMM peak"};
 }
 
 Stage memory_stage(const char* name, double ms, double n_tokens, OpCost cost, double peak) {
-  return {name, ms, n_tokens, cost, peak > 0 && ms > 0 ? cost.bytes / (ms * 1e-3) / peak : 0,
+  return {name,
+          ms,
+          n_tokens,
+          cost,
+          peak > 0 && ms > 0 ? cost.bytes / (ms * 1e-3) / peak : 0,
           "of read bandwidth"};
 }
 
@@ -167,12 +172,11 @@ Status run_bench(const BenchOptions& options) {
   out.set("decode_ms_per_token", Json::number(decode_ms));
   out.set("ttft_ms", Json::number(median_of(runs, &Run::ttft_ms)));
   out.set("peak_memory_mib", Json::number(static_cast<double>(peak_memory) / 1048576));
-  out.set("weights_mib",
-          Json::number(static_cast<double>(engine.plan().weight_bytes) / 1048576));
+  out.set("weights_mib", Json::number(static_cast<double>(engine.plan().weight_bytes) / 1048576));
   // What the run used: pages are taken when they are first written.
   const int64_t used_pages = (n_prompt + options.gen + kPageTokens) / kPageTokens;
-  out.set("kv_mib", Json::number(static_cast<double>(used_pages * engine.plan().kv.page_bytes()) /
-                                 1048576));
+  out.set("kv_mib",
+          Json::number(static_cast<double>(used_pages * engine.plan().kv.page_bytes()) / 1048576));
   out.set("f32_peak_gflops", Json::number(ceilings.f32_flops / 1e9));
   out.set("bf16_peak_gflops", Json::number(ceilings.bf16_flops / 1e9));
   out.set("read_gb_per_s", Json::number(ceilings.read_bytes_per_s / 1e9));

@@ -211,9 +211,8 @@ SamplingParams SamplingFlags::apply(SamplingParams out) const {
 }
 
 std::string figures_line(const Usage& u) {
-  const double rate = u.decode_ms > 0
-                          ? 1e3 * static_cast<double>(u.completion_tokens - 1) / u.decode_ms
-                          : 0.0;
+  const double rate =
+      u.decode_ms > 0 ? 1e3 * static_cast<double>(u.completion_tokens - 1) / u.decode_ms : 0.0;
   return fmt::format("{} image tokens of {}, TTFT {:.0f} ms, {:.0f} tokens/s, peak memory {}",
                      u.media_tokens, u.prompt_tokens, u.ttft_ms(), std::max(0.0, rate),
                      human_bytes(static_cast<double>(peak_resident_bytes())));
@@ -231,8 +230,7 @@ Status run_chat(const ChatOptions& options) {
     request.media.push_back(std::move(item));
   }
   TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
-  request.sampling =
-      options.sampling.apply(default_sampling(session->engine().model().spec));
+  request.sampling = options.sampling.apply(default_sampling(session->engine().model().spec));
   if (!one_shot) return Repl(*session, options, std::move(request)).run();
   if (options.raw) {
     if (!request.media.empty()) return invalid_argument("--raw takes no pictures");

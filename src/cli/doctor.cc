@@ -17,8 +17,9 @@ std::vector<std::string> advice_for(const Settings& settings, const Backend& bac
   std::vector<std::string> out = backend.advice;
   const std::string pages = transparent_huge_page_mode();
   if (pages == "never" || pages == "unavailable") {
-    out.push_back("transparent huge pages are off: as root, `echo madvise > "
-                  "/sys/kernel/mm/transparent_hugepage/enabled` speeds up decoding");
+    out.push_back(
+        "transparent huge pages are off: as root, `echo madvise > "
+        "/sys/kernel/mm/transparent_hugepage/enabled` speeds up decoding");
   } else if (settings.huge_pages == "off") {
     out.push_back("TRIPTYCH_HUGE_PAGES=off: decoding reads weights through small pages");
   }
@@ -26,13 +27,15 @@ std::vector<std::string> advice_for(const Settings& settings, const Backend& bac
     out.push_back(fmt::format("TRIPTYCH_THREADS={} leaves {} cores unused", n_threads,
                               available_cores() - n_threads));
   } else if (n_threads > available_cores()) {
-    out.push_back(fmt::format("TRIPTYCH_THREADS={} is more than the {} cores: threads will wait "
-                              "for each other",
-                              n_threads, available_cores()));
+    out.push_back(
+        fmt::format("TRIPTYCH_THREADS={} is more than the {} cores: threads will wait "
+                    "for each other",
+                    n_threads, available_cores()));
   }
   if (settings.matmul == "f32" && backend.native_bf16_matmul) {
-    out.push_back("TRIPTYCH_MATMUL=f32 leaves the CPU's bf16 products unused: prefill and vision "
-                  "towers are slower");
+    out.push_back(
+        "TRIPTYCH_MATMUL=f32 leaves the CPU's bf16 products unused: prefill and vision "
+        "towers are slower");
   }
   return out;
 }
@@ -84,9 +87,9 @@ Status run_doctor(bool measure, bool json) {
   for (const std::string& fact : backend.facts) row("", fact);
   row("threads", fmt::format("{} of {} cores", n_threads, available_cores()));
   row("huge pages", transparent_huge_page_mode());
-  row("memory", fmt::format("{} free of {}",
-                            human_bytes(static_cast<double>(available_memory_bytes())),
-                            human_bytes(static_cast<double>(total_memory_bytes()))));
+  row("memory",
+      fmt::format("{} free of {}", human_bytes(static_cast<double>(available_memory_bytes())),
+                  human_bytes(static_cast<double>(total_memory_bytes()))));
   if (measure) {
     row("f32 products", fmt::format("{:.0f} GFLOP/s", ceilings.f32_flops / 1e9));
     row("bf16 products", ceilings.bf16_flops > 0

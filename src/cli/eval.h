@@ -8,9 +8,9 @@ namespace triptych::cli {
 
 struct EvalOptions {
   SessionOptions session;
-  std::string set;        ///< folder with questions.jsonl, set.json and pictures
-  int64_t limit = 0;      ///< every n-th question so that about this many are asked; 0: all
-  bool blind = false;     ///< each picture replaced by its mean colour
+  std::string set;     ///< folder with questions.jsonl, set.json and pictures
+  int64_t limit = 0;   ///< every n-th question so that about this many are asked; 0: all
+  bool blind = false;  ///< each picture replaced by its mean colour
   bool json = false;
 };
 

@@ -64,17 +64,19 @@ void print_model(const Model& model) {
   const TextSpec& t = spec.text;
   fmt::print("architecture     {} ({})\n", spec.model_type,
              spec.architecture.empty() ? "unnamed" : spec.architecture);
-  fmt::print("decoder          {}: {} layers of {}, {} heads ({} KV) of {}, MLP {}, vocabulary {}\n",
-             t.model_type, t.n_layers, t.hidden_size, t.n_heads, t.n_kv_heads, t.head_dim,
-             t.intermediate_size, t.vocab_size);
+  fmt::print(
+      "decoder          {}: {} layers of {}, {} heads ({} KV) of {}, MLP {}, vocabulary {}\n",
+      t.model_type, t.n_layers, t.hidden_size, t.n_heads, t.n_kv_heads, t.head_dim,
+      t.intermediate_size, t.vocab_size);
   fmt::print("context          {} tokens, RoPE {} (theta {:g})\n", t.max_positions, t.rope.type,
              t.rope.theta);
   if (spec.vision) {
     const VisionSpec& v = *spec.vision;
-    fmt::print("vision tower     {}: {} of {} layers of {} used, {} heads, {}x{} pixels in patches "
-               "of {}\n",
-               v.model_type, v.n_blocks_run(), v.n_layers, v.hidden_size, v.n_heads, v.image_size,
-               v.image_size, v.patch_size);
+    fmt::print(
+        "vision tower     {}: {} of {} layers of {} used, {} heads, {}x{} pixels in patches "
+        "of {}\n",
+        v.model_type, v.n_blocks_run(), v.n_layers, v.hidden_size, v.n_heads, v.image_size,
+        v.image_size, v.patch_size);
     fmt::print("media tokens     image token id {}; a picture takes {} ({}x{} patches{}{})\n",
                spec.image_token_id.value_or(-1), v.n_features(), v.grid(), v.grid(),
                v.class_token ? ", class token" : "", v.drop_first_row ? ", first row dropped" : "");

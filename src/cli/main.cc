@@ -58,7 +58,8 @@ void add_sampling(CLI::App& app, SamplingFlags& s) {
 
 void add_chat(CLI::App& app, ChatOptions& o) {
   add_session(app, o.session);
-  app.add_option("PROMPT", o.prompt, "question; without one and at a terminal a conversation starts");
+  app.add_option("PROMPT", o.prompt,
+                 "question; without one and at a terminal a conversation starts");
   app.add_option("-i,--image", o.images, "picture to ask about; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -70,7 +71,8 @@ void add_chat(CLI::App& app, ChatOptions& o) {
   app.footer(
       "Examples:\n"
       "  triptych chat models/demo --image photo.jpg \"What color is the square?\"\n"
-      "  triptych chat models/demo                     # a conversation; /image FILE adds a picture\n"
+      "  triptych chat models/demo                     # a conversation; /image FILE adds a "
+      "picture\n"
       "  cat letter.txt | triptych chat model.gguf \"Summarise this.\"");
 }
 
@@ -96,7 +98,9 @@ void add_commands(CLI::App& app, Options& o) {
   CLI::App* bench = app.add_subcommand("bench", "time the stages of an answer on this machine");
   add_session(*bench, o.bench.session);
   bench->add_option("-i,--image", o.bench.image, "time the vision tower with this picture");
-  bench->add_option("--prompt-tokens", o.bench.prompt_tokens, "rows of the prefill, picture included")
+  bench
+      ->add_option("--prompt-tokens", o.bench.prompt_tokens,
+                   "rows of the prefill, picture included")
       ->capture_default_str();
   bench->add_option("--gen", o.bench.gen, "tokens to decode")->capture_default_str();
   bench->add_option("--repeats", o.bench.repeats, "runs to take the median of")
@@ -107,8 +111,7 @@ void add_commands(CLI::App& app, Options& o) {
       app.add_subcommand("perplexity", "measure how well a model predicts a text file");
   add_session(*perplexity, o.perplexity.session);
   perplexity->add_option("FILE", o.perplexity.file, "text file")->required();
-  perplexity->add_option("--window", o.perplexity.window, "tokens a window")
-      ->capture_default_str();
+  perplexity->add_option("--window", o.perplexity.window, "tokens a window")->capture_default_str();
   perplexity->add_flag("--json", o.perplexity.json, "print JSON");
 
   CLI::App* doctor =
@@ -132,9 +135,10 @@ int main(int argc, char** argv) {
   CLI::App app("Triptych: an inference server for models that take pictures and text", "triptych");
   app.set_version_flag("--version", TRIPTYCH_VERSION);
   app.require_subcommand(1);
-  app.footer("`triptych COMMAND --help` shows a command's options. Exit codes: 0 fine, 2 usage, "
-             "3 file missing, 4 corrupt data, 5 unsupported, 6 over a limit, 7 not possible now, "
-             "70 a fault of ours.");
+  app.footer(
+      "`triptych COMMAND --help` shows a command's options. Exit codes: 0 fine, 2 usage, "
+      "3 file missing, 4 corrupt data, 5 unsupported, 6 over a limit, 7 not possible now, "
+      "70 a fault of ours.");
   Options options;
   add_commands(app, options);
   try {

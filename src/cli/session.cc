@@ -29,9 +29,9 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   engine_options.limits.context_tokens = options.context_tokens;
   TRIPTYCH_ASSIGN_OR_RETURN(session->checkpoint_, Checkpoint::open(options.model));
   TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*session->checkpoint_));
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      session->prep_, Preprocessor::load(*session->checkpoint_, spec,
-                                         {.chat_template_file = options.chat_template_file}));
+  TRIPTYCH_ASSIGN_OR_RETURN(session->prep_,
+                            Preprocessor::load(*session->checkpoint_, spec,
+                                               {.chat_template_file = options.chat_template_file}));
   TRIPTYCH_ASSIGN_OR_RETURN(const Backend backend,
                             backends().front().make(engine_options.settings));
   TRIPTYCH_ASSIGN_OR_RETURN(session->engine_,

@@ -54,7 +54,8 @@ std::string human_bytes(double n_bytes) {
     n_bytes /= 1000;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{:.0f} B", n_bytes) : fmt::format("{:.1f} {}", n_bytes, units[unit]);
+  return unit == 0 ? fmt::format("{:.0f} B", n_bytes)
+                   : fmt::format("{:.1f} {}", n_bytes, units[unit]);
 }
 
 std::string human_count(double n) {

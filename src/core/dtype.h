@@ -15,11 +15,14 @@ enum class DType : uint8_t { kF32, kBF16, kF16, kI8, kU8, kI32 };
 constexpr int64_t dtype_bytes(DType t) {
   switch (t) {
     case DType::kF32:
-    case DType::kI32: return 4;
+    case DType::kI32:
+      return 4;
     case DType::kBF16:
-    case DType::kF16: return 2;
+    case DType::kF16:
+      return 2;
     case DType::kI8:
-    case DType::kU8: return 1;
+    case DType::kU8:
+      return 1;
   }
   return 0;
 }

@@ -10,10 +10,14 @@ namespace triptych {
 
 std::string_view modality_name(Modality m) {
   switch (m) {
-    case Modality::kText: return "text";
-    case Modality::kImage: return "image";
-    case Modality::kAudio: return "audio";
-    case Modality::kVideo: return "video";
+    case Modality::kText:
+      return "text";
+    case Modality::kImage:
+      return "image";
+    case Modality::kAudio:
+      return "audio";
+    case Modality::kVideo:
+      return "video";
   }
   return "?";
 }
@@ -25,8 +29,8 @@ void TensorRegistry::set_sink(Sink sink) {
 
 void TensorRegistry::publish(std::string_view name, std::string_view producer, Modality modality,
                              const View& view, std::string_view note) {
-  TensorRecord record{std::string(name), std::string(producer), modality, view.dtype, view.shape,
-                      view.strides,      0,                     std::string(note)};
+  TensorRecord record{std::string(name), std::string(producer), modality, view.dtype,
+                      view.shape,        view.strides,          0,        std::string(note)};
   record.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                        std::chrono::steady_clock::now().time_since_epoch())
                        .count();

@@ -37,12 +37,12 @@ Result<MatmulMode> choose_matmul(const Settings& settings, const Backend& backen
     return backend.native_bf16_matmul ? MatmulMode::kBF16 : MatmulMode::kF32;
   }
   if (settings.matmul != "bf16") {
-    return invalid_argument(fmt::format("TRIPTYCH_MATMUL=\"{}\" is unknown: use auto, f32 or bf16",
-                                        settings.matmul));
+    return invalid_argument(
+        fmt::format("TRIPTYCH_MATMUL=\"{}\" is unknown: use auto, f32 or bf16", settings.matmul));
   }
   if (!backend.native_bf16_matmul) {
-    return unsupported(fmt::format("TRIPTYCH_MATMUL=bf16: {} has no bf16 products",
-                                   backend.description));
+    return unsupported(
+        fmt::format("TRIPTYCH_MATMUL=bf16: {} has no bf16 products", backend.description));
   }
   return MatmulMode::kBF16;
 }
@@ -92,15 +92,14 @@ Result<std::unique_ptr<Engine>> Engine::load(const Checkpoint& checkpoint, const
   const bool huge = pages == "on";
   std::unique_ptr<Engine> engine(new Engine(backend, new ThreadPool(n_threads)));
   TRIPTYCH_ASSIGN_OR_RETURN(engine->matmul_, choose_matmul(options.settings, backend));
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      engine->model_,
-      load_model(checkpoint, backend.kernels, Stream{engine->pool_.get(), nullptr}, huge));
+  TRIPTYCH_ASSIGN_OR_RETURN(engine->model_, load_model(checkpoint, backend.kernels,
+                                                       Stream{engine->pool_.get(), nullptr}, huge));
   TRIPTYCH_ASSIGN_OR_RETURN(const DType kv_dtype,
                             choose_kv_dtype(options.settings, *engine->model_));
-  TRIPTYCH_ASSIGN_OR_RETURN(engine->plan_, plan_memory(*engine->model_, kv_dtype, options.limits,
-                                                       n_threads));
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      engine->kv_, PagePool::create(engine->plan_.kv, engine->plan_.kv_pages, huge));
+  TRIPTYCH_ASSIGN_OR_RETURN(engine->plan_,
+                            plan_memory(*engine->model_, kv_dtype, options.limits, n_threads));
+  TRIPTYCH_ASSIGN_OR_RETURN(engine->kv_,
+                            PagePool::create(engine->plan_.kv, engine->plan_.kv_pages, huge));
   TRIPTYCH_ASSIGN_OR_RETURN(engine->scratch_, Arena::create(engine->plan_.workspace_bytes, huge));
   engine->load_ms_ = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return engine;
@@ -128,8 +127,9 @@ Result<uint64_t> Engine::submit(PreparedRequest request) {
     if (span.media >= request.media.size() || span.position < 0 ||
         span.position + span.length > n_prompt ||
         span.length != request.media[span.media].n_tokens) {
-      return internal_error(fmt::format("span at {} of {} rows does not fit its media or the prompt",
-                                        span.position, span.length));
+      return internal_error(
+          fmt::format("span at {} of {} rows does not fit its media or the prompt", span.position,
+                      span.length));
     }
   }
   auto sequence = std::make_unique<Sequence>();
@@ -183,9 +183,9 @@ Result<std::optional<TokenEvent>> Engine::advance() {
   std::vector<float> logits;
   TRIPTYCH_RETURN_IF_ERROR(forward_rows(n_rows, last_rows ? &logits : nullptr));
   if (!last_rows) return std::optional<TokenEvent>();
-  registry_.publish("logits", "decoder", Modality::kText,
-                    View::dense(logits.data(), DType::kF32,
-                                Shape{static_cast<int64_t>(logits.size())}));
+  registry_.publish(
+      "logits", "decoder", Modality::kText,
+      View::dense(logits.data(), DType::kF32, Shape{static_cast<int64_t>(logits.size())}));
   TRIPTYCH_ASSIGN_OR_RETURN(const int32_t token,
                             s.sampler.sample(logits, s.request.n_known_tokens));
   return std::optional<TokenEvent>(token_event(token));
@@ -212,8 +212,8 @@ Status Engine::encode_slice() {
   const PreparedMedia& media = s.request.media[s.media_embeddings.size()];
   const VisionTower& tower = *model_->vision_tower;
   if (!s.encoding) {
-    TRIPTYCH_RETURN_IF_ERROR(registry_.expect("pixel_values", "vision_tower", DType::kF32,
-                                              Shape{3, -1, -1}));
+    TRIPTYCH_RETURN_IF_ERROR(
+        registry_.expect("pixel_values", "vision_tower", DType::kF32, Shape{3, -1, -1}));
     TRIPTYCH_RETURN_IF_ERROR(tower.start(ctx, media.pixels.view(), s.encode));
     s.encoding = true;
   }
@@ -221,9 +221,9 @@ Status Engine::encode_slice() {
   if (s.encode.next_block < tower.n_blocks()) return Status::ok();
   const View features = s.encode.features.view();
   registry_.publish("vision_tower.out", "vision_tower", media.modality, features);
-  TRIPTYCH_RETURN_IF_ERROR(registry_.expect(
-      "vision_tower.out", "projector", DType::kF32,
-      Shape{media.n_tokens, model_->spec.vision->feature_width()}));
+  TRIPTYCH_RETURN_IF_ERROR(
+      registry_.expect("vision_tower.out", "projector", DType::kF32,
+                       Shape{media.n_tokens, model_->spec.vision->feature_width()}));
   TRIPTYCH_ASSIGN_OR_RETURN(
       Tensor embeddings,
       Tensor::allocate(DType::kF32, Shape{media.n_tokens, model_->spec.text.hidden_size}));
@@ -261,18 +261,15 @@ Status Engine::forward_rows(int64_t n_rows, std::vector<float>* logits) {
   const OpContext ctx = context();
   const ArenaScope scope(scratch_);
   TRIPTYCH_ASSIGN_OR_RETURN(
-      View hidden,
-      scratch_.allocate(DType::kF32, Shape{n_rows, model_->spec.text.hidden_size}));
+      View hidden, scratch_.allocate(DType::kF32, Shape{n_rows, model_->spec.text.hidden_size}));
   TRIPTYCH_RETURN_IF_ERROR(model_->decoder->embed(ctx, s.ids.data() + s.n_cached, hidden));
   TRIPTYCH_RETURN_IF_ERROR(merge_media(s.n_cached, n_rows, hidden));
   std::vector<int32_t> positions(static_cast<size_t>(n_rows));
   for (int64_t i = 0; i < n_rows; ++i) {
     positions[static_cast<size_t>(i)] = static_cast<int32_t>(s.n_cached + i);
   }
-  const SequenceRows rows{.row = 0,
-                          .n_rows = n_rows,
-                          .kv_len = s.n_cached + n_rows,
-                          .pages = s.pages.data()};
+  const SequenceRows rows{
+      .row = 0, .n_rows = n_rows, .kv_len = s.n_cached + n_rows, .pages = s.pages.data()};
   const auto last = static_cast<int32_t>(n_rows - 1);
   const int64_t n_logits = logits != nullptr ? 1 : 0;
   TRIPTYCH_ASSIGN_OR_RETURN(

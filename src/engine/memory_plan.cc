@@ -19,8 +19,7 @@ Result<MemoryPlan> plan_memory(const Model& model, DType kv_dtype, const PlanLim
                                         limits.context_tokens, text.max_positions));
   }
   const int64_t most_pages = static_cast<int64_t>(limits.kv_cap_bytes) / plan.kv.page_bytes();
-  const int64_t wanted =
-      limits.context_tokens > 0 ? limits.context_tokens : text.max_positions;
+  const int64_t wanted = limits.context_tokens > 0 ? limits.context_tokens : text.max_positions;
   plan.kv_pages = ceil_div(wanted, kPageTokens);
   if (plan.kv_pages > most_pages) {
     if (limits.context_tokens > 0 || most_pages == 0) {

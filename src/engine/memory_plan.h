@@ -15,9 +15,9 @@ struct MemoryPlan {
   int64_t kv_pages = 0;
   int64_t context_tokens = 0;  ///< longest sequence
   uint64_t kv_bytes = 0;
-  int64_t chunk_rows = 0;       ///< rows of a decoder step at most
-  uint64_t workspace_bytes = 0; ///< step scratch of decoder, tower and projector
-  uint64_t encode_bytes = 0;    ///< one picture's state between slices, features and embeddings
+  int64_t chunk_rows = 0;        ///< rows of a decoder step at most
+  uint64_t workspace_bytes = 0;  ///< step scratch of decoder, tower and projector
+  uint64_t encode_bytes = 0;     ///< one picture's state between slices, features and embeddings
 
   uint64_t total() const { return weight_bytes + kv_bytes + workspace_bytes + encode_bytes; }
 };

@@ -66,10 +66,9 @@ Result<int32_t> Sampler::sample(std::span<const float> logits, int64_t n_known) 
 void Sampler::keep_top_k(std::vector<Candidate>& candidates) const {
   if (params_.top_k <= 0 || static_cast<size_t>(params_.top_k) >= candidates.size()) return;
   const auto cut = candidates.begin() + params_.top_k;
-  std::nth_element(candidates.begin(), cut, candidates.end(),
-                   [](const Candidate& a, const Candidate& b) {
-                     return before(a.logit, a.id, b.logit, b.id);
-                   });
+  std::nth_element(
+      candidates.begin(), cut, candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return before(a.logit, a.id, b.logit, b.id); });
   candidates.erase(cut, candidates.end());
 }
 

@@ -49,8 +49,8 @@ Status Engine::score_window(const std::vector<int32_t>& ids, int64_t begin, int6
                                                        .n_logit_rows = n},
                                                       logits.view().rows(0, n)));
     for (int64_t i = 0; i < n && row + i + 1 < end; ++i) {
-      out.push_back(log_probability(logits.f32() + i * vocab, vocab,
-                                    ids[static_cast<size_t>(row + i + 1)]));
+      out.push_back(
+          log_probability(logits.f32() + i * vocab, vocab, ids[static_cast<size_t>(row + i + 1)]));
     }
   }
   return Status::ok();

@@ -44,8 +44,8 @@ class Projector {
 
 /// One packed step of the decoder: rows of any number of sequences, prefill and decode alike.
 struct DecoderBatch {
-  View hidden;                ///< [T, D] f32: embeddings in; the residual stream, overwritten
-  const int32_t* positions;   ///< [T]
+  View hidden;               ///< [T, D] f32: embeddings in; the residual stream, overwritten
+  const int32_t* positions;  ///< [T]
   const SequenceRows* sequences;
   int64_t n_sequences;
   const KvLayer* kv_layers;   ///< [n_layers]
@@ -76,7 +76,7 @@ struct Model {
   std::unique_ptr<VisionTower> vision_tower;  ///< null for text-only models
   std::unique_ptr<Projector> projector;       ///< null for text-only models
   std::unique_ptr<Decoder> decoder;
-  std::vector<std::string> ignored_tensors;   ///< in the checkpoint, but not part of the model
+  std::vector<std::string> ignored_tensors;  ///< in the checkpoint, but not part of the model
 };
 
 }  // namespace triptych

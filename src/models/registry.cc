@@ -22,9 +22,8 @@ void add_eos(std::vector<int32_t>& ids, const std::vector<int64_t>& more) {
 
 /// The stop set is the union of what config and generation config name, restricted to the
 /// vocabulary: broken files name ids beyond it.
-Result<GenerationDefaults> read_generation(const Checkpoint& checkpoint,
-                                           const ConfigReader& config, const ConfigSection& text,
-                                           int64_t vocab_size) {
+Result<GenerationDefaults> read_generation(const Checkpoint& checkpoint, const ConfigReader& config,
+                                           const ConfigSection& text, int64_t vocab_size) {
   GenerationDefaults out;
   TRIPTYCH_ASSIGN_OR_RETURN(const auto root_ids,
                             config.root().find_ints("eos_token_id", 0, INT32_MAX));
@@ -75,15 +74,15 @@ Result<const ModelEntry*> find_model(const std::string& model_type, const std::s
     known += known.empty() ? "" : ", ";
     known += entry->model_type;
   }
-  return unsupported(fmt::format("{}: model_type \"{}\" is not supported; known: {}", source,
-                                 model_type, known));
+  return unsupported(
+      fmt::format("{}: model_type \"{}\" is not supported; known: {}", source, model_type, known));
 }
 
 Result<ModelSpec> parse_model_spec(const Checkpoint& checkpoint) {
   TRIPTYCH_ASSIGN_OR_RETURN(const ConfigReader config,
                             ConfigReader::create(checkpoint.config(), checkpoint.config_source()));
-  TRIPTYCH_ASSIGN_OR_RETURN(const ModelEntry* entry, find_model(config.root().model_type(),
-                                                                checkpoint.config_source()));
+  TRIPTYCH_ASSIGN_OR_RETURN(const ModelEntry* entry,
+                            find_model(config.root().model_type(), checkpoint.config_source()));
   TRIPTYCH_ASSIGN_OR_RETURN(const ConfigSection text, config.text());
   TRIPTYCH_ASSIGN_OR_RETURN(const ModelEntry* text_entry,
                             find_model(text.model_type(), checkpoint.config_source()));
@@ -95,8 +94,8 @@ Result<ModelSpec> parse_model_spec(const Checkpoint& checkpoint) {
   spec.architecture = config.architecture();
   TRIPTYCH_ASSIGN_OR_RETURN(spec.text, text_entry->parse_text(config, text));
   if (entry->parse_media != nullptr) TRIPTYCH_RETURN_IF_ERROR(entry->parse_media(config, spec));
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      spec.generation, read_generation(checkpoint, config, text, spec.text.vocab_size));
+  TRIPTYCH_ASSIGN_OR_RETURN(spec.generation,
+                            read_generation(checkpoint, config, text, spec.text.vocab_size));
   return spec;
 }
 

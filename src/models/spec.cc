@@ -34,9 +34,10 @@ Result<Activation> parse_activation(const std::string& name, const std::string& 
   }
   if (name == "quick_gelu") return Activation::kQuickGelu;
   if (name == "silu" || name == "swish") return Activation::kSilu;
+  if (name == "relu") return Activation::kRelu;
   return unsupported(fmt::format(
       "{}: activation \"{}\" is not supported; known: gelu, gelu_pytorch_tanh, gelu_new, "
-      "gelu_fast, quick_gelu, silu",
+      "gelu_fast, quick_gelu, silu, relu",
       source, name));
 }
 

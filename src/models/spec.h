@@ -35,7 +35,7 @@ struct TextSpec {
   bool qkv_bias = false;
   bool output_bias = false;  ///< of the attention's output projection
   bool mlp_bias = false;
-  bool tied = false;  ///< what the config says; a stored lm_head wins
+  bool tied = false;             ///< what the config says; a stored lm_head wins
   std::vector<int64_t> windows;  ///< sliding window a layer, 0: full attention
   RopeSpec rope;
 };

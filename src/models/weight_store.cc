@@ -102,11 +102,11 @@ Result<Linear> WeightStore::linear(const std::vector<std::string>& prefixes,
   int64_t first_row = 0;
   for (size_t i = 0; i < prefixes.size(); ++i) {
     if (sources[i]->dtype != dtype) {
-      return unsupported(fmt::format("{}: {} is {} but {} is {}; matrices with one input must "
-                                     "share a number format",
-                                     sources[i]->file, sources[i]->original_name,
-                                     sources[i]->stored_type, sources[0]->original_name,
-                                     sources[0]->stored_type));
+      return unsupported(
+          fmt::format("{}: {} is {} but {} is {}; matrices with one input must "
+                      "share a number format",
+                      sources[i]->file, sources[i]->original_name, sources[i]->stored_type,
+                      sources[0]->original_name, sources[0]->stored_type));
     }
     TRIPTYCH_RETURN_IF_ERROR(pack(*sources[i], n_outs[i], first_row, 1, weight));
     first_row += n_outs[i];

@@ -18,9 +18,9 @@ std::span<const std::byte> bytes_of(const MediaItem& item) {
 
 Result<std::shared_ptr<const Tokenizer>> load_gguf_tokenizer(const Checkpoint& checkpoint) {
   const GgufVocabulary& v = *checkpoint.gguf_vocabulary();
-  GgufTokenizerMetadata metadata{v.model,      v.pre,    v.tokens,     v.scores,     v.token_types,
-                                 v.merges,     v.bos_id, v.eos_id,     v.unknown_id, v.padding_id,
-                                 v.add_bos,    v.add_eos, v.add_space_prefix};
+  GgufTokenizerMetadata metadata{
+      v.model,  v.pre,        v.tokens,     v.scores,  v.token_types, v.merges,          v.bos_id,
+      v.eos_id, v.unknown_id, v.padding_id, v.add_bos, v.add_eos,     v.add_space_prefix};
   Result<GgufTokenizer> built = build_gguf_tokenizer(metadata);
   if (!built.is_ok()) return built.status().with_context(checkpoint.path());
   return Tokenizer::from_json(built->tokenizer_json, std::move(built->config), checkpoint.path());
@@ -41,7 +41,9 @@ ChatMessage to_chat_message(const RequestMessage& message, const std::vector<Med
       case Modality::kVideo:
         out.parts.push_back(MessagePart::of_media(MessagePart::Kind::kVideo));
         break;
-      default: out.parts.push_back(MessagePart::of_media(MessagePart::Kind::kImage)); break;
+      default:
+        out.parts.push_back(MessagePart::of_media(MessagePart::Kind::kImage));
+        break;
     }
   }
   return out;
@@ -59,8 +61,8 @@ Result<std::unique_ptr<Preprocessor>> Preprocessor::load(const Checkpoint& check
   } else {
     TRIPTYCH_ASSIGN_OR_RETURN(prep->tokenizer_, Tokenizer::from_folder(checkpoint.path()));
   }
-  Result<std::shared_ptr<const ChatTemplate>> chat_template = not_found(
-      checkpoint.path() + ": the file has no chat template; pass --chat-template FILE");
+  Result<std::shared_ptr<const ChatTemplate>> chat_template =
+      not_found(checkpoint.path() + ": the file has no chat template; pass --chat-template FILE");
   if (!options.chat_template_file.empty()) {
     chat_template = ChatTemplate::from_file(options.chat_template_file, prep->tokenizer_);
   } else if (!checkpoint.is_gguf()) {
@@ -193,23 +195,22 @@ Result<PreparedRequest> Preprocessor::prepare(const Request& request, int64_t co
                               prepare_image(request.media[i], costs[i], pool, registry));
     out.media.push_back(std::move(media));
   }
-  out.prep_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-                    .count();
+  out.prep_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return out;
 }
 
 Result<PreparedMedia> Preprocessor::prepare_image(const MediaItem& item, const ImageCost& cost,
                                                   ThreadPool& pool,
                                                   TensorRegistry& registry) const {
-  Result<PixelTensor> pixels =
-      preprocess_image(bytes_of(item), *recipe_, options_.decode, pool);
+  Result<PixelTensor> pixels = preprocess_image(bytes_of(item), *recipe_, options_.decode, pool);
   if (!pixels.is_ok()) return pixels.status().with_context(item.name);
   PreparedMedia out;
   out.n_tokens = cost.n_tokens;
   out.source_width = cost.header.width;
   out.source_height = cost.header.height;
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      out.pixels, Tensor::allocate(DType::kF32, Shape{3, pixels->height, pixels->width}));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.pixels,
+                            Tensor::allocate(DType::kF32, Shape{3, pixels->height, pixels->width}));
   std::memcpy(out.pixels.f32(), pixels->values.data(), pixels->values.size() * sizeof(float));
   // Identity: content, then pixels = content + recipe and its version.
   Blake3Hasher hasher;
@@ -220,10 +221,10 @@ Result<PreparedMedia> Preprocessor::prepare_image(const MediaItem& item, const I
   hasher.update_framed(fmt::format("v{} background {}", kImageRecipeVersion,
                                    fmt::join(options_.decode.background, ",")));
   out.id = hasher.hash();
-  registry.publish("pixel_values", "prep", Modality::kImage, out.pixels.view(),
-                   fmt::format("{}x{} resized to {}x{}, {} tokens", cost.header.width,
-                               cost.header.height, cost.plan.resized_width,
-                               cost.plan.resized_height, cost.n_tokens));
+  registry.publish(
+      "pixel_values", "prep", Modality::kImage, out.pixels.view(),
+      fmt::format("{}x{} resized to {}x{}, {} tokens", cost.header.width, cost.header.height,
+                  cost.plan.resized_width, cost.plan.resized_height, cost.n_tokens));
   return out;
 }
 

@@ -12,8 +12,8 @@ Result<PagePool> PagePool::create(const KvGeometry& geometry, int64_t n_pages, b
   PagePool pool;
   pool.geometry_ = geometry;
   pool.n_pages_ = n_pages;
-  const auto n_bytes = checked_mul(static_cast<uint64_t>(geometry.page_bytes()),
-                                   static_cast<uint64_t>(n_pages));
+  const auto n_bytes =
+      checked_mul(static_cast<uint64_t>(geometry.page_bytes()), static_cast<uint64_t>(n_pages));
   if (n_pages < 0 || n_pages > INT32_MAX || !n_bytes) {
     return resource_exhausted(fmt::format("KV cache of {} pages is too large", n_pages));
   }
@@ -37,9 +37,10 @@ Result<PagePool> PagePool::create(const KvGeometry& geometry, int64_t n_pages, b
 Status PagePool::reserve(int64_t n_tokens, std::vector<int32_t>& table) {
   const int64_t wanted = ceil_div(n_tokens, kPageTokens) - static_cast<int64_t>(table.size());
   if (wanted > n_free()) {
-    return resource_exhausted(fmt::format("KV cache: {} more pages of {} tokens are needed, {} of "
-                                          "{} are free",
-                                          wanted, kPageTokens, n_free(), n_pages_));
+    return resource_exhausted(
+        fmt::format("KV cache: {} more pages of {} tokens are needed, {} of "
+                    "{} are free",
+                    wanted, kPageTokens, n_free(), n_pages_));
   }
   for (int64_t i = 0; i < wanted; ++i) {
     table.push_back(free_.back());

@@ -17,9 +17,7 @@ struct KvGeometry {
   int64_t head_dim = 0;
 
   /// Bytes of a page of kPageTokens tokens over all layers.
-  int64_t page_bytes() const {
-    return n_layers * KvLayer::page_bytes(dtype, n_kv_heads, head_dim);
-  }
+  int64_t page_bytes() const { return n_layers * KvLayer::page_bytes(dtype, n_kv_heads, head_dim); }
 };
 
 /// All KV memory of an engine: pages of 16 tokens handed out one by one. Address space for every

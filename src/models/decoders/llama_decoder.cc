@@ -34,9 +34,8 @@ Result<Block> load_block(const TextSpec& spec, WeightStore& store, int64_t index
   const float eps = spec.rms_norm_eps;
   Block b;
   TRIPTYCH_ASSIGN_OR_RETURN(b.input_norm, RmsNorm::load(store, p + "input_layernorm", d, eps));
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      b.qkv,
-      store.linear({a + "q_proj", a + "k_proj", a + "v_proj"}, {q, kv, kv}, d, spec.qkv_bias));
+  TRIPTYCH_ASSIGN_OR_RETURN(b.qkv, store.linear({a + "q_proj", a + "k_proj", a + "v_proj"},
+                                                {q, kv, kv}, d, spec.qkv_bias));
   TRIPTYCH_ASSIGN_OR_RETURN(b.o_proj, store.linear({a + "o_proj"}, {d}, q, spec.output_bias));
   TRIPTYCH_ASSIGN_OR_RETURN(b.post_attention_norm,
                             RmsNorm::load(store, p + "post_attention_layernorm", d, eps));
@@ -57,8 +56,7 @@ class LlamaDecoder : public Decoder {
   Status forward(const OpContext& ctx, const DecoderBatch& batch,
                  const View& logits) const override;
   size_t workspace_bytes(int64_t n_rows, int64_t n_logit_rows) const override;
-  OpCost cost(int64_t n_rows, int64_t kv_len, int64_t n_logit_rows,
-              DType kv_dtype) const override;
+  OpCost cost(int64_t n_rows, int64_t kv_len, int64_t n_logit_rows, DType kv_dtype) const override;
   DType weight_dtype() const override { return blocks_.front().qkv.weight().dtype; }
 
  private:
@@ -81,21 +79,19 @@ class LlamaDecoder : public Decoder {
 Result<std::unique_ptr<Decoder>> LlamaDecoder::load(const TextSpec& spec, WeightStore& store) {
   std::unique_ptr<LlamaDecoder> decoder(new LlamaDecoder(spec));
   store.begin_part("decoder");
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      decoder->embed_tokens_,
-      store.table("text.embed_tokens.weight", spec.vocab_size, spec.hidden_size));
+  TRIPTYCH_ASSIGN_OR_RETURN(decoder->embed_tokens_, store.table("text.embed_tokens.weight",
+                                                                spec.vocab_size, spec.hidden_size));
   for (int64_t i = 0; i < spec.n_layers; ++i) {
     TRIPTYCH_ASSIGN_OR_RETURN(Block block, load_block(spec, store, i));
     decoder->blocks_.push_back(std::move(block));
   }
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      decoder->norm_, RmsNorm::load(store, "text.norm", spec.hidden_size, spec.rms_norm_eps));
+  TRIPTYCH_ASSIGN_OR_RETURN(decoder->norm_,
+                            RmsNorm::load(store, "text.norm", spec.hidden_size, spec.rms_norm_eps));
   // Tied by evidence: released checkpoints carry wrong flags, a stored head is always right.
   if (store.has("lm_head.weight") || !spec.tied) {
     store.begin_part("lm_head");
-    TRIPTYCH_ASSIGN_OR_RETURN(decoder->lm_head_,
-                              store.linear({"lm_head"}, {spec.vocab_size}, spec.hidden_size,
-                                           false));
+    TRIPTYCH_ASSIGN_OR_RETURN(
+        decoder->lm_head_, store.linear({"lm_head"}, {spec.vocab_size}, spec.hidden_size, false));
   }
   return std::unique_ptr<Decoder>(std::move(decoder));
 }
@@ -176,8 +172,7 @@ Status LlamaDecoder::forward(const OpContext& ctx, const DecoderBatch& batch,
   }
   if (batch.n_logit_rows == 0) return Status::ok();
   TRIPTYCH_ASSIGN_OR_RETURN(
-      View last,
-      ctx.scratch->allocate(DType::kF32, Shape{batch.n_logit_rows, spec_.hidden_size}));
+      View last, ctx.scratch->allocate(DType::kF32, Shape{batch.n_logit_rows, spec_.hidden_size}));
   TRIPTYCH_RETURN_IF_ERROR(
       gather_rows(ctx, batch.hidden, batch.logit_rows, batch.n_logit_rows, last, nullptr));
   TRIPTYCH_RETURN_IF_ERROR(norm_.forward(ctx, last, last));
@@ -204,8 +199,8 @@ OpCost LlamaDecoder::cost(int64_t n_rows, int64_t kv_len, int64_t n_logit_rows,
     for (const Linear* layer : {&b.qkv, &b.o_proj, &b.gate_up, &b.down_proj}) {
       total += layer->cost(n_rows);
     }
-    total += attention_cost(pairs, spec_.n_heads, spec_.n_kv_heads, spec_.head_dim, kv_len,
-                            kv_dtype);
+    total +=
+        attention_cost(pairs, spec_.n_heads, spec_.n_kv_heads, spec_.head_dim, kv_len, kv_dtype);
     total += norm_cost(2 * n_rows, spec_.hidden_size);
   }
   if (n_logit_rows > 0) total += head().cost(n_logit_rows);

@@ -11,8 +11,7 @@ namespace triptych {
 class Linear {
  public:
   Linear() = default;
-  Linear(PackedWeight weight, std::vector<float> bias)
-      : weight_(weight), bias_(std::move(bias)) {}
+  Linear(PackedWeight weight, std::vector<float> bias) : weight_(weight), bias_(std::move(bias)) {}
 
   int64_t n_in() const { return weight_.k; }
   int64_t n_out() const { return weight_.n; }
@@ -24,8 +23,7 @@ class Linear {
     return linear(ctx, x, weight_, {.bias = bias(), .residual = residual, .act = act}, out);
   }
   /// A fused gate and up product: x [M, n_in] -> out [M, n_out / 2] = act(gate) * up.
-  Status forward_gated(const OpContext& ctx, const View& x, const View& out,
-                       Activation act) const {
+  Status forward_gated(const OpContext& ctx, const View& x, const View& out, Activation act) const {
     return linear(ctx, x, weight_, {.bias = bias(), .act = act, .gated = true}, out);
   }
   size_t scratch_bytes(int64_t m) const {

@@ -36,8 +36,7 @@ class LayerNorm {
 class RmsNorm {
  public:
   RmsNorm() = default;
-  static Result<RmsNorm> load(WeightStore& store, const std::string& prefix, int64_t d,
-                              float eps) {
+  static Result<RmsNorm> load(WeightStore& store, const std::string& prefix, int64_t d, float eps) {
     RmsNorm norm;
     norm.eps_ = eps;
     TRIPTYCH_ASSIGN_OR_RETURN(norm.weight_, store.vector(prefix + ".weight", Shape{d}));

@@ -90,8 +90,11 @@ Result<RopeSpec> make_rope_spec(const RopeConfig& config, int64_t head_dim,
   spec.theta = config.theta;
   spec.inv_freq = default_frequencies(config.theta, dim);
   switch (config.type) {
-    case RopeType::kDefault: break;
-    case RopeType::kDynamic: spec.type = "dynamic"; break;
+    case RopeType::kDefault:
+      break;
+    case RopeType::kDynamic:
+      spec.type = "dynamic";
+      break;
     case RopeType::kLinear:
       spec.type = "linear";
       for (float& f : spec.inv_freq) f /= static_cast<float>(config.factor);

@@ -32,8 +32,8 @@ Result<std::unique_ptr<Projector>> load_layer_norm_projector(const ProjectorSpec
                                                              int64_t n_in, int64_t n_out,
                                                              WeightStore& store) {
   TRIPTYCH_ASSIGN_OR_RETURN(Linear linear, store.linear({"proj.linear"}, {n_out}, n_in, spec.bias));
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      LayerNorm norm, LayerNorm::load(store, "proj.layer_norm", n_out, spec.layer_norm_eps));
+  TRIPTYCH_ASSIGN_OR_RETURN(LayerNorm norm,
+                            LayerNorm::load(store, "proj.layer_norm", n_out, spec.layer_norm_eps));
   return std::unique_ptr<Projector>(
       std::make_unique<LayerNormProjector>(std::move(linear), std::move(norm)));
 }

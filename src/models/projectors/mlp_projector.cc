@@ -11,8 +11,7 @@ class MlpProjector : public Projector {
   Status forward(const OpContext& ctx, const View& features, const View& out) const override {
     const ArenaScope scope(*ctx.scratch);
     TRIPTYCH_ASSIGN_OR_RETURN(
-        View hidden,
-        ctx.scratch->allocate(DType::kF32, Shape{features.shape[0], first_.n_out()}));
+        View hidden, ctx.scratch->allocate(DType::kF32, Shape{features.shape[0], first_.n_out()}));
     TRIPTYCH_RETURN_IF_ERROR(first_.forward(ctx, features, hidden, act_));
     return second_.forward(ctx, hidden, out);
   }
@@ -36,7 +35,8 @@ class MlpProjector : public Projector {
 
 Result<std::unique_ptr<Projector>> load_mlp_projector(const ProjectorSpec& spec, int64_t n_in,
                                                       int64_t n_out, WeightStore& store) {
-  TRIPTYCH_ASSIGN_OR_RETURN(Linear first, store.linear({"proj.linear_1"}, {n_out}, n_in, spec.bias));
+  TRIPTYCH_ASSIGN_OR_RETURN(Linear first,
+                            store.linear({"proj.linear_1"}, {n_out}, n_in, spec.bias));
   TRIPTYCH_ASSIGN_OR_RETURN(Linear second,
                             store.linear({"proj.linear_2"}, {n_out}, n_out, spec.bias));
   return std::unique_ptr<Projector>(

@@ -16,9 +16,10 @@ Result<VisionSpec> parse_tower(const ConfigReader& config) {
   spec.model_type = vision.model_type();
   const bool clip = spec.model_type == "clip_vision_model";
   if (!clip && spec.model_type != "siglip_vision_model") {
-    return unsupported(fmt::format("{}.model_type: vision tower \"{}\" is not supported; known: "
-                                   "clip_vision_model, siglip_vision_model",
-                                   vision.ref().path(), spec.model_type));
+    return unsupported(
+        fmt::format("{}.model_type: vision tower \"{}\" is not supported; known: "
+                    "clip_vision_model, siglip_vision_model",
+                    vision.ref().path(), spec.model_type));
   }
   spec.class_token = clip;
   spec.pre_norm = clip;
@@ -80,16 +81,15 @@ Status parse_media(const ConfigReader& config, ModelSpec& spec) {
   TRIPTYCH_ASSIGN_OR_RETURN(const auto kind, root.find_string("projector_type"));
   if (kind && *kind == "linear_layernorm") {
     projector.kind = ProjectorSpec::Kind::kLinearLayerNorm;
-    TRIPTYCH_ASSIGN_OR_RETURN(const auto eps,
-                              root.find_number("projector_layer_norm_eps", 0, 1));
+    TRIPTYCH_ASSIGN_OR_RETURN(const auto eps, root.find_number("projector_layer_norm_eps", 0, 1));
     projector.layer_norm_eps = static_cast<float>(eps.value_or(1e-5));
   } else if (kind && *kind != "mlp") {
     return root.error("projector_type",
                       fmt::format("\"{}\" is unknown: use mlp or linear_layernorm", *kind));
   } else {
     TRIPTYCH_ASSIGN_OR_RETURN(const std::string act, root.get_string("projector_hidden_act"));
-    TRIPTYCH_ASSIGN_OR_RETURN(
-        projector.act, parse_activation(act, root.ref().path() + ": projector_hidden_act"));
+    TRIPTYCH_ASSIGN_OR_RETURN(projector.act,
+                              parse_activation(act, root.ref().path() + ": projector_hidden_act"));
   }
   TRIPTYCH_ASSIGN_OR_RETURN(projector.bias, root.get_bool("multimodal_projector_bias"));
   spec.projector = projector;
@@ -110,13 +110,13 @@ Status build(const ModelSpec& spec, WeightStore& store, Model& model) {
   TRIPTYCH_ASSIGN_OR_RETURN(model.vision_tower, load_vit(vision, store));
   store.begin_part("projector");
   if (spec.projector->kind == ProjectorSpec::Kind::kLinearLayerNorm) {
-    TRIPTYCH_ASSIGN_OR_RETURN(
-        model.projector, load_layer_norm_projector(*spec.projector, vision.feature_width(),
-                                                   spec.text.hidden_size, store));
-  } else {
     TRIPTYCH_ASSIGN_OR_RETURN(model.projector,
-                              load_mlp_projector(*spec.projector, vision.feature_width(),
-                                                 spec.text.hidden_size, store));
+                              load_layer_norm_projector(*spec.projector, vision.feature_width(),
+                                                        spec.text.hidden_size, store));
+  } else {
+    TRIPTYCH_ASSIGN_OR_RETURN(
+        model.projector,
+        load_mlp_projector(*spec.projector, vision.feature_width(), spec.text.hidden_size, store));
   }
   return build_llama_text(spec, store, model);
 }

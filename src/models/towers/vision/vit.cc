@@ -70,9 +70,9 @@ Result<std::unique_ptr<VisionTower>> Vit::load(const VisionSpec& spec, WeightSto
       vit->patch_embedding_,
       store.flattened("vision.embeddings.patch_embedding",
                       Shape{d, spec.channels, spec.patch_size, spec.patch_size}, spec.patch_bias));
-  TRIPTYCH_ASSIGN_OR_RETURN(std::vector<float> positions,
-                            store.vector("vision.embeddings.position_embedding.weight",
-                                         Shape{spec.n_positions(), d}));
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      std::vector<float> positions,
+      store.vector("vision.embeddings.position_embedding.weight", Shape{spec.n_positions(), d}));
   if (spec.class_token) {
     TRIPTYCH_ASSIGN_OR_RETURN(vit->class_row_,
                               store.vector("vision.embeddings.class_embedding", Shape{d}));
@@ -106,10 +106,9 @@ Status Vit::start(const OpContext& ctx, const View& pixels, EncodeState& state) 
   state.next_block = 0;
   const ArenaScope scope(*ctx.scratch);
   TRIPTYCH_ASSIGN_OR_RETURN(
-      View patches,
-      ctx.scratch->allocate(DType::kF32, Shape{spec_.n_patches(), spec_.channels *
-                                                                      spec_.patch_size *
-                                                                      spec_.patch_size}));
+      View patches, ctx.scratch->allocate(
+                        DType::kF32, Shape{spec_.n_patches(),
+                                           spec_.channels * spec_.patch_size * spec_.patch_size}));
   TRIPTYCH_RETURN_IF_ERROR(patchify(ctx, pixels, spec_.patch_size, patches));
   const View hidden = state.hidden.view();
   if (spec_.class_token) {
@@ -117,8 +116,8 @@ Status Vit::start(const OpContext& ctx, const View& pixels, EncodeState& state) 
     TRIPTYCH_RETURN_IF_ERROR(gather_rows(ctx, row, nullptr, 1, hidden, nullptr));
   }
   const View body = hidden.rows(spec_.class_token ? 1 : 0, spec_.n_patches());
-  const View positions = View::dense(const_cast<float*>(positions_.data()), DType::kF32,
-                                     Shape{spec_.n_patches(), d});
+  const View positions =
+      View::dense(const_cast<float*>(positions_.data()), DType::kF32, Shape{spec_.n_patches(), d});
   TRIPTYCH_RETURN_IF_ERROR(
       patch_embedding_.forward(ctx, patches, body, Activation::kNone, &positions));
   if (spec_.pre_norm) TRIPTYCH_RETURN_IF_ERROR(pre_norm_.forward(ctx, hidden, hidden));
@@ -134,8 +133,7 @@ Status Vit::take_features(const OpContext& ctx, int64_t layer, const EncodeState
     View column = state.features.view();
     column.data = column.f32() + static_cast<int64_t>(i) * d;
     column.shape = Shape{spec_.n_features(), d};
-    TRIPTYCH_RETURN_IF_ERROR(
-        gather_rows(ctx, rows, nullptr, spec_.n_features(), column, nullptr));
+    TRIPTYCH_RETURN_IF_ERROR(gather_rows(ctx, rows, nullptr, spec_.n_features(), column, nullptr));
   }
   return Status::ok();
 }
@@ -167,24 +165,24 @@ Status Vit::run_block(const OpContext& ctx, const Block& block, const View& hidd
     TRIPTYCH_RETURN_IF_ERROR(block.norm1.forward(ctx, hidden, x));
     TRIPTYCH_RETURN_IF_ERROR(block.qkv.forward(ctx, x, qkv));
     const int32_t segments[2] = {0, static_cast<int32_t>(n)};
-    TRIPTYCH_RETURN_IF_ERROR(segment_attention(
-        ctx, {.q = qkv.f32(),
-              .k = qkv.f32() + d,
-              .v = qkv.f32() + 2 * d,
-              .ld = 3 * d,
-              .n_heads = spec_.n_heads,
-              .head_dim = head_dim,
-              .segment_starts = segments,
-              .n_segments = 1,
-              .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
-              .out = x.f32(),
-              .ldo = d,
-              .scratch = nullptr}));
+    TRIPTYCH_RETURN_IF_ERROR(
+        segment_attention(ctx, {.q = qkv.f32(),
+                                .k = qkv.f32() + d,
+                                .v = qkv.f32() + 2 * d,
+                                .ld = 3 * d,
+                                .n_heads = spec_.n_heads,
+                                .head_dim = head_dim,
+                                .segment_starts = segments,
+                                .n_segments = 1,
+                                .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
+                                .out = x.f32(),
+                                .ldo = d,
+                                .scratch = nullptr}));
   }
   TRIPTYCH_RETURN_IF_ERROR(block.out_proj.forward(ctx, x, hidden, Activation::kNone, &hidden));
   TRIPTYCH_RETURN_IF_ERROR(block.norm2.forward(ctx, hidden, x));
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      View wide, ctx.scratch->allocate(DType::kF32, Shape{n, spec_.intermediate_size}));
+  TRIPTYCH_ASSIGN_OR_RETURN(View wide,
+                            ctx.scratch->allocate(DType::kF32, Shape{n, spec_.intermediate_size}));
   TRIPTYCH_RETURN_IF_ERROR(block.fc1.forward(ctx, x, wide, spec_.act));
   return block.fc2.forward(ctx, wide, hidden, Activation::kNone, &hidden);
 }
@@ -197,8 +195,7 @@ size_t Vit::workspace_bytes(int n_threads) const {
   const int64_t deepest = std::max({d, spec_.intermediate_size, patch_width});
   return static_cast<size_t>(n * widest * 4) +
          std::max(linear_scratch_bytes(n, deepest, MatmulMode::kF32),
-                  segment_attention_scratch_bytes(n, spec_.n_heads, d / spec_.n_heads,
-                                                  n_threads)) +
+                  segment_attention_scratch_bytes(n, spec_.n_heads, d / spec_.n_heads, n_threads)) +
          (64 << 10);
 }
 
