@@ -39,7 +39,7 @@ struct PackWeightArgs {
   PackedWeight dst;
 };
 
-enum class Activation : uint8_t { kNone, kGeluErf, kGeluTanh, kQuickGelu, kSilu };
+enum class Activation : uint8_t { kNone, kGeluErf, kGeluTanh, kQuickGelu, kSilu, kRelu };
 
 /// out = act(x w^T + bias) + residual. With `gated`, w holds gate and up in interleaved panels
 /// (N = 2 F, F a multiple of 16), bias (if any) is in the packed rows' order too, and

@@ -24,6 +24,8 @@ inline double activate(Activation act, double x) {
       return x / (1.0 + std::exp(-1.702 * x));
     case Activation::kSilu:
       return x / (1.0 + std::exp(-x));
+    case Activation::kRelu:
+      return x > 0.0 ? x : 0.0;
   }
   return x;
 }

@@ -149,9 +149,13 @@ Result<double> measure_read_bandwidth(ThreadPool& pool, int64_t megabytes) {
   return static_cast<double>(part * pool.size()) / seconds[kPasses / 2];
 }
 
-Result<CpuCeilings> measure_cpu_ceilings(CpuIsa level, ThreadPool& pool) {
+CpuCeilings measure_cpu_ceilings(CpuIsa level, ThreadPool& pool) {
+  constexpr int64_t kMegabytes = 512;
   CpuCeilings out = measure_arithmetic(level, pool);
-  TRIPTYCH_ASSIGN_OR_RETURN(out.read_bytes, measure_read_bandwidth(pool, 512));
+  if (available_memory_bytes() >> 20 > 2 * kMegabytes) {
+    const Result<double> read = measure_read_bandwidth(pool, kMegabytes);
+    if (read.is_ok()) out.read_bytes = read.value();
+  }
   return out;
 }
 

@@ -13,7 +13,7 @@ struct CpuCeilings {
   double bf16_flops = 0;      ///< bf16 products with f32 sums, FLOP/s; 0 where not native
   double f32_gemm_flops = 0;  ///< our own product of 256 rows, FLOP/s
   double bf16_gemm_flops = 0;
-  double read_bytes = 0;  ///< sequential read from memory, bytes/s
+  double read_bytes = 0;  ///< sequential read from memory, bytes/s; 0 when there was too little
 };
 
 /// The arithmetic of CpuCeilings alone; about 0.3 s.
@@ -25,6 +25,6 @@ CpuCeilings measure_arithmetic(CpuIsa level, ThreadPool& pool);
 Result<double> measure_read_bandwidth(ThreadPool& pool, int64_t megabytes);
 
 /// Everything, with 512 MiB for the read; about one second.
-Result<CpuCeilings> measure_cpu_ceilings(CpuIsa level, ThreadPool& pool);
+CpuCeilings measure_cpu_ceilings(CpuIsa level, ThreadPool& pool);
 
 }  // namespace triptych

@@ -51,6 +51,10 @@ TEST(CpuIsa, BackendDescribesItself) {
   EXPECT_THAT(backend->description, HasSubstr("portable"));
   EXPECT_FALSE(backend->native_bf16_matmul);
   EXPECT_EQ(first_missing_op(backend->kernels), nullptr);
+  EXPECT_THAT(backend->facts, ::testing::Contains(HasSubstr("CPU level: portable (available: ")));
+  if (available_cpu_isas().size() > 1) {
+    EXPECT_THAT(backend->advice, ::testing::Contains(HasSubstr("TRIPTYCH_CPU_ISA holds")));
+  }
 }
 
 }  // namespace

@@ -10,10 +10,10 @@ namespace {
 template <typename Step, int kChunk>
 void fill_avx512_rows(LinearKernels& out) {
   out.max_row_classes = 12;
-  fill_row_class<Step, kChunk, 1, 1, 2, 3, 4, 6, 8>(out);
-  fill_row_class<Step, kChunk, 2, 1, 2, 3, 4, 6, 8>(out);
-  fill_row_class<Step, kChunk, 3, 1, 2, 4, 6>(out);
-  fill_row_class<Step, kChunk, 4, 1, 2, 4, 6>(out);
+  fill_row_class<Step, kChunk, 1, 1, 2, 3, 4>(out);
+  fill_row_class<Step, kChunk, 2, 1, 2, 3, 4>(out);
+  fill_row_class<Step, kChunk, 3, 1, 2, 4>(out);
+  fill_row_class<Step, kChunk, 4, 1, 2, 4>(out);
   fill_row_class<Step, kChunk, 5, 1, 2, 4>(out);
   fill_row_class<Step, kChunk, 6, 1, 2, 4>(out);
   fill_row_class<Step, kChunk, 7, 1, 2>(out);

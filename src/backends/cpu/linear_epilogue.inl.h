@@ -64,6 +64,8 @@ inline Lanes activate(Activation act, Lanes x) {
       return times_sigmoid(x, x * Lanes::splat(1.702f));
     case Activation::kSilu:
       return times_sigmoid(x, x);
+    case Activation::kRelu:
+      return max_of(Lanes::zero(), x);
   }
   return x;
 }

@@ -20,7 +20,9 @@ enum class LinearFormat : uint8_t {
 };
 constexpr int kLinearFormats = 4;
 
-constexpr int kMaxPanels = 8;     ///< weight panels that one unit of work holds
+// Four panels are enough memory streams for one row; eight, where K is a power of two, fall into
+// the same sets of the first-level cache.
+constexpr int kMaxPanels = 4;     ///< weight panels that one unit of work holds
 constexpr int kMaxTileRows = 32;  ///< rows of x that one strip holds
 constexpr int kMaxRowClasses = 12;
 

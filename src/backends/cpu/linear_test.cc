@@ -202,7 +202,7 @@ TEST_P(LinearTest, EpiloguesMatch) {
   const PackedWeight packed_w = pack_whole(w, kN, kK);
   const std::vector<float> bias = random(kN);
   for (const Activation act : {Activation::kNone, Activation::kGeluErf, Activation::kGeluTanh,
-                               Activation::kQuickGelu, Activation::kSilu}) {
+                               Activation::kQuickGelu, Activation::kSilu, Activation::kRelu}) {
     for (const int64_t m : {1, 4, 37}) {
       for (const bool with_residual : {false, true}) {
         const std::vector<float> x = random(m * kK);
@@ -310,7 +310,7 @@ TEST_P(LinearTest, NotANumberAndInfinityArrive) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   for (const Activation act : {Activation::kNone, Activation::kGeluErf, Activation::kGeluTanh,
-                               Activation::kQuickGelu, Activation::kSilu}) {
+                               Activation::kQuickGelu, Activation::kSilu, Activation::kRelu}) {
     const DenseWeight w = dense(std::vector<float>(kN * kK, 0.5f));
     const PackedWeight packed_w = pack_whole(w, kN, kK);
     for (const int64_t m : {3, 40}) {
