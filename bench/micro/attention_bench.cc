@@ -1,8 +1,9 @@
 // Attention of the CPU backend beside the machine's f32 peak: towers, prefill and decode, at every
 // level of the machine.
 //
-//   attention_bench         all levels but portable (TRIPTYCH_CPU_ISA=avx2 attention_bench: that
-//   one) TRIPTYCH_THREADS=1 attention_bench
+//   attention_bench                          every level but portable
+//   TRIPTYCH_CPU_ISA=avx2 attention_bench    that level
+//   TRIPTYCH_THREADS=1 attention_bench
 //
 // Random operands; each figure is the shortest of repeated calls, so that other work on the machine
 // counts as little as possible. Decode is stated in bytes of keys and values a second.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 namespace triptych {
@@ -42,14 +43,34 @@ std::span<const SettingInfo> setting_table() {
   return kTable;
 }
 
+int cores_of_quota(std::string_view cpu_max) {
+  int64_t quota = 0;
+  int64_t period = 0;
+  const char* end = cpu_max.data() + cpu_max.size();
+  const auto [rest, error] = std::from_chars(cpu_max.data(), end, quota);
+  if (error != std::errc() || rest == end || *rest != ' ') return 0;
+  const auto [last, period_error] = std::from_chars(rest + 1, end, period);
+  if (period_error != std::errc() || quota <= 0 || period <= 0) return 0;
+  return static_cast<int>(std::min<int64_t>((quota - 1) / period + 1, 1 << 20));
+}
+
 int available_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-    // More processors than a cpu_set_t has bits for.
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int cores = 0;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    cores = CPU_COUNT(&set);
+  } else {  // more processors than a cpu_set_t has bits for
+    cores = static_cast<int>(std::thread::hardware_concurrency());
   }
-  return std::max(1, CPU_COUNT(&set));
+  // Threads beyond the quota only use it up earlier in each period, and then all of them stand
+  // still.
+  std::string quota;
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::getline(file, quota);
+  const int allowed = cores_of_quota(quota);
+  if (allowed > 0) cores = std::min(cores, allowed);
+  return std::max(1, cores);
 }
 
 }  // namespace triptych

@@ -34,7 +34,12 @@ struct SettingInfo {
 /// The table behind Settings, for help texts and docs.
 std::span<const SettingInfo> setting_table();
 
-/// Cores that this process may run on (affinity mask), at least 1.
+/// Cores that this process may use: its affinity mask, and no more than its container's CPU quota
+/// (cgroup v2, rounded up). At least 1.
 int available_cores();
+
+/// The text of a cpu.max file ("200000 100000": quota and period in microseconds, or "max 100000")
+/// as whole cores, rounded up; 0 when it sets no limit or is not understood.
+int cores_of_quota(std::string_view cpu_max);
 
 }  // namespace triptych

@@ -53,6 +53,18 @@ TEST(Settings, ThreadCount) {
   EXPECT_GE(available_cores(), 1);
 }
 
+TEST(Settings, QuotaOfAContainer) {
+  EXPECT_EQ(cores_of_quota("200000 100000\n"), 2);
+  EXPECT_EQ(cores_of_quota("150000 100000\n"), 2);
+  EXPECT_EQ(cores_of_quota("50000 100000\n"), 1);
+  EXPECT_EQ(cores_of_quota("6400000 100000"), 64);
+  for (const char* none : {"max 100000\n", "", "200000", "200000 ", "200000 0", "-1 100000", "x y",
+                           "99999999999999999999 100000"}) {
+    EXPECT_EQ(cores_of_quota(none), 0) << none;
+  }
+  EXPECT_EQ(cores_of_quota("9223372036854775807 2"), 1 << 20) << "no overflow";
+}
+
 TEST(Settings, AWrongThreadCountIsNamed) {
   for (const char* text : {"-1", "1025", "two", "2x", " 2", "2 ", "1e3", "99999999999999999999"}) {
     const Result<int> n = with({{"TRIPTYCH_THREADS", text}}).thread_count();
