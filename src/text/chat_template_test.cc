@@ -8,7 +8,7 @@
 #include <fstream>
 #include <map>
 
-#include "text/golden_data.h"
+#include "parity/text_goldens.h"
 
 namespace triptych {
 namespace {

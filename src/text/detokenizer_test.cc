@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "text/golden_data.h"
+#include "parity/text_goldens.h"
 #include "text/text_guard.h"
 
 namespace triptych {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "text/golden_data.h"
+#include "parity/text_goldens.h"
 
 namespace triptych {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
+#include "parity/text_goldens.h"
 #include "text/chat_template.h"
-#include "text/golden_data.h"
 
 namespace triptych {
 namespace {

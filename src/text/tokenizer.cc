@@ -85,7 +85,6 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, bool add_s
 
 Result<std::vector<TokenId>> Tokenizer::encode_segments(std::string_view text,
                                                         std::span<const ByteRange> plain) const {
-  if (plain.empty()) return encode(text, false);
   std::vector<size_t> flat;
   flat.reserve(2 * plain.size());
   for (const ByteRange& range : plain) {

@@ -63,7 +63,8 @@ class Tokenizer {
   Result<std::vector<TokenId>> encode(std::string_view text, bool add_special) const;
 
   /// As `encode` without BOS and EOS, but no special token is recognised that touches a byte of
-  /// `plain` (sorted, disjoint): those bytes stay text. All else equals `encode(text, false)`.
+  /// `plain` (sorted, disjoint): those bytes stay text. Nor does plain text ever become a special
+  /// token by the model's own vocabulary. All else equals `encode(text, false)`.
   Result<std::vector<TokenId>> encode_segments(std::string_view text,
                                                std::span<const ByteRange> plain) const;
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "text/golden_data.h"
+#include "parity/text_goldens.h"
 
 namespace triptych {
 namespace {
@@ -58,6 +58,8 @@ TEST_P(TokenizerKinds, ProtectingNothingThatMattersChangesNoId) {
   // The protected path splits the text itself; with an ordinary byte protected it must find every
   // special token that the library finds.
   for (const std::string& text : strings_) {
+    // Lower-cased by the normalizer, this becomes a piece of the Unigram model, which is refused.
+    if (GetParam() == "unigram" && text == "<IMAGE>") continue;
     const std::string longer = text + " zz";
     const ByteRange last{longer.size() - 1, longer.size()};
     const auto expected = tokenizer_->encode(longer, false);
@@ -114,11 +116,14 @@ TEST(Tokenizer, RefusesRangesThatCutCharacters) {
 TEST(Tokenizer, ModelsThatHoldSpecialTokensCannotBeTricked) {
   // The Unigram model has "<image>" among its own pieces and would make it from plain text.
   const auto tokenizer = goldens::load_tokenizer("unigram");
+  const TokenId image = *tokenizer->token_to_id("<image>");
   const std::string text = "see <image> here";
   const ByteRange whole{0, text.size()};
   const auto ids = tokenizer->encode_segments(text, {&whole, 1});
   ASSERT_TRUE(ids.is_ok()) << ids.status().message();
-  EXPECT_EQ(std::count(ids->begin(), ids->end(), *tokenizer->token_to_id("<image>")), 0);
+  EXPECT_EQ(std::count(ids->begin(), ids->end(), image), 0);
+  const auto normalized = tokenizer->encode_segments("see <IMAGE> here", {});
+  EXPECT_EQ(std::count(normalized->begin(), normalized->end(), image), 0);
 }
 
 TEST(Tokenizer, KnowsItsSpecialTokens) {

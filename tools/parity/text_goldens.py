@@ -173,7 +173,7 @@ def make_unigram():
     tokenizer.train_from_iterator(CORPUS, trainer)
     tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, special=True),
                                   AddedToken("<s>", rstrip=True, special=True)])
-    tokenizer.add_tokens([AddedToken("Fox", normalized=True), AddedToken("user", single_word=True)])
+    tokenizer.add_tokens([AddedToken("fox", normalized=True), AddedToken("user", single_word=True)])
     tokenizer.post_processor = processors.TemplateProcessing(
         single="$A </s>", special_tokens=[("</s>", tokenizer.token_to_id("</s>"))])
     return tokenizer, {"eos_token": "</s>", "unk_token": "<unk>"}

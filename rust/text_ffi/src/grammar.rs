@@ -20,10 +20,23 @@ impl TokenizerEnv for Env {
         &self.trie
     }
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
-        self.trie.tokenize_with_greedy_fallback(bytes, |text| {
+        self.trie.tokenize_with_greedy_fallback(bytes, |text| self.ids_within_text(text))
+    }
+}
+
+impl Env {
+    /// Ids of `text` in the middle of an answer. At the start of a text some tokenizers put a space
+    /// in front, so the text is encoded behind a line break, whose ids are taken off again.
+    fn ids_within_text(&self, text: &str) -> Vec<TokenId> {
+        let encode = |text: &str| {
             let whole = 0..text.len();
             self.tokenizer.encode_protected(text, &[whole]).unwrap_or_default()
-        })
+        };
+        let ids = encode(&format!("\n{text}"));
+        match ids.strip_prefix(encode("\n").as_slice()) {
+            Some(rest) => rest.to_vec(),
+            None => self.trie.greedy_tokenize(text.as_bytes()),
+        }
     }
 }
 

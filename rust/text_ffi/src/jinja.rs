@@ -76,7 +76,7 @@ fn print(out: &mut Output, _state: &State, value: &Value) -> Result<(), Error> {
 /// Python's `str(value)`.
 fn python_text(value: &Value) -> String {
     match value.kind() {
-        ValueKind::Seq | ValueKind::Map => {
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
             let mut out = String::new();
             write_repr(&mut out, value, 0);
             out
@@ -115,7 +115,7 @@ fn write_repr(out: &mut String, value: &Value, depth: usize) {
             }
             out.push(quote);
         }
-        ValueKind::Seq => {
+        ValueKind::Seq | ValueKind::Iterable => {
             out.push('[');
             for (index, item) in value.try_iter().into_iter().flatten().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });

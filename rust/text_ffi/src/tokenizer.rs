@@ -51,6 +51,9 @@ struct Config {
     add_eos: Option<bool>,
 }
 
+/// Far above any real vocabulary; tables by id stay small.
+const MAX_VOCAB: usize = 1 << 24;
+
 pub struct TextTokenizer {
     pub inner: Tokenizer,
     pub decoder_kind: DecoderKind,
@@ -72,6 +75,9 @@ impl TextTokenizer {
         let added = inner.get_added_tokens_decoder();
         let special_ids = added.iter().filter(|(_, t)| t.special).map(|(id, _)| *id).collect();
         let vocab_size = inner.get_vocab(true).into_values().max().map_or(0, |m| m as usize + 1);
+        if vocab_size > MAX_VOCAB {
+            return Err(Failure::corrupt(format!("a token has the id {}", vocab_size - 1)));
+        }
         let mut made = TextTokenizer {
             segments: SegmentEncoder::new(&inner)?,
             decoder_kind: DecoderKind::of(&inner),
