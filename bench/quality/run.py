@@ -109,7 +109,8 @@ def main():
         else:
             result[name] = scores["ours"]["all"]
         for task in chance:
-            excess[name, task] = scores["blind"][task] - chance[task]
+            if task in scores["blind"]:  # a limited run may lack a task
+                excess[name, task] = scores["blind"][task] - chance[task]
         for task, value in scores.get("transformers", {}).items():
             gaps[name, task] = abs(scores["ours"][task] - value)
     result["blind_excess_max"] = max(excess.values())
