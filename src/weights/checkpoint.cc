@@ -59,4 +59,15 @@ Result<const void*> Checkpoint::read_rows(const TensorInfo& info, int64_t first_
   return read_checked(info, first_row, n_rows, buffer);
 }
 
+void Checkpoint::release(const TensorInfo& info, int64_t first_row, int64_t n_rows) const {
+  const StoredBytes stored = stored_bytes(info);
+  const int64_t rows = row_count(info.shape);
+  if (rows == 0) return;
+  const auto row_bytes = static_cast<int64_t>(stored.n_bytes / static_cast<uint64_t>(rows));
+  const int64_t begin = std::clamp<int64_t>(first_row, 0, rows);
+  const int64_t n = std::clamp<int64_t>(n_rows, 0, rows - begin);
+  stored.map->release(stored.offset + static_cast<uint64_t>(begin * row_bytes),
+                      static_cast<uint64_t>(n * row_bytes));
+}
+
 }  // namespace triptych

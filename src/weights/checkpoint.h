@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "core/dtype.h"
@@ -39,6 +40,11 @@ struct GgufVocabulary {
   std::optional<int64_t> bos_id, eos_id, unknown_id, padding_id;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
 };
+
+/// Elements of one row: the product of all axes but the outermost (1 for rank 0 and 1).
+int64_t row_elements(const Shape& shape);
+/// Rows of a tensor: its outermost axis, 1 for rank 0.
+int64_t row_count(const Shape& shape);
 
 struct CheckpointOptions {
   /// What GGUF's quantised tensors are dequantised to: kBF16, kF16 or kF32 (ggml's exact values).
@@ -93,9 +99,12 @@ class Checkpoint {
   /// kInternal a range outside of the tensor.
   Result<const void*> read_rows(const TensorInfo& info, int64_t first_row, int64_t n_rows,
                                 std::vector<std::byte>& buffer) const;
-  /// Drops the mapped pages of a tensor whose rows have been copied, so that loading holds the
-  /// weights once.
-  virtual void release(const TensorInfo& info) const = 0;
+  /// Drops the mapped pages of rows that have been copied (whole pages only), so that loading holds
+  /// the weights once; dropped pages are read from the file again when asked for. A range outside
+  /// of the tensor is cut to it.
+  void release(const TensorInfo& info, int64_t first_row, int64_t n_rows) const;
+  /// The same for all rows.
+  void release(const TensorInfo& info) const { release(info, 0, row_count(info.shape)); }
 
  protected:
   Checkpoint() = default;
@@ -103,6 +112,14 @@ class Checkpoint {
   virtual Result<const void*> read_checked(const TensorInfo& info, int64_t first_row,
                                            int64_t n_rows,
                                            std::vector<std::byte>& buffer) const = 0;
+  /// Where the stored bytes of a tensor lie; they hold its rows one after another, each of one
+  /// size.
+  struct StoredBytes {
+    const MappedFile* map;
+    uint64_t offset;
+    uint64_t n_bytes;
+  };
+  virtual StoredBytes stored_bytes(const TensorInfo& info) const = 0;
   /// Index of one of tensors() (for the place in the file that a subclass keeps beside it).
   size_t index_of(const TensorInfo& info) const {
     return static_cast<size_t>(&info - tensors_.data());
@@ -115,10 +132,5 @@ class Checkpoint {
   std::vector<TensorInfo> tensors_;
   std::vector<std::string> notes_;
 };
-
-/// Elements of one row: the product of all axes but the outermost (1 for rank 0 and 1).
-int64_t row_elements(const Shape& shape);
-/// Rows of a tensor: its outermost axis, 1 for rank 0.
-int64_t row_count(const Shape& shape);
 
 }  // namespace triptych

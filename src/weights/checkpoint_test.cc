@@ -66,6 +66,8 @@ TEST(Checkpoint, ReadsRowsFromTheMap) {
   EXPECT_THAT(std::vector<float>(rows, rows + 4), ElementsAre(3, 4, 5, 6));
   EXPECT_TRUE(buffer.empty());
   c->release(info);
+  c->release(info, 1, 1);
+  c->release(info, -5, 99);
   EXPECT_THAT(read_all(*c, "text.embed_tokens.weight"), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(read_all(*c, "logit_scale"), ElementsAre(7));
   EXPECT_TRUE(c->read_rows(info, 3, 0, buffer).is_ok());

@@ -61,10 +61,6 @@ class GgufCheckpoint : public Checkpoint {
   const std::string* gguf_chat_template() const override {
     return chat_template_ ? &*chat_template_ : nullptr;
   }
-  void release(const TensorInfo& info) const override {
-    const Place& place = places_[index_of(info)];
-    map_->release(place.offset, place.n_bytes);
-  }
 
  protected:
   Result<const void*> read_checked(const TensorInfo& info, int64_t first_row, int64_t n_rows,
@@ -89,6 +85,10 @@ class GgufCheckpoint : public Checkpoint {
                    buffer.data() + static_cast<uint64_t>(i) * row_bytes);
     }
     return buffer.data();
+  }
+  StoredBytes stored_bytes(const TensorInfo& info) const override {
+    const Place& place = places_[index_of(info)];
+    return {map_.get(), place.offset, place.n_bytes};
   }
 
  private:

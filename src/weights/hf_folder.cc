@@ -52,11 +52,6 @@ class HfFolder : public Checkpoint {
     return std::unique_ptr<Checkpoint>(std::move(out));
   }
 
-  void release(const TensorInfo& info) const override {
-    const Place& place = places_[index_of(info)];
-    place.map->release(place.offset, place.n_bytes);
-  }
-
  protected:
   Result<const void*> read_checked(const TensorInfo& info, int64_t first_row, int64_t n_rows,
                                    std::vector<std::byte>& buffer) const override {
@@ -70,6 +65,10 @@ class HfFolder : public Checkpoint {
     buffer.resize(static_cast<uint64_t>(n_rows) * row_bytes);
     std::memcpy(buffer.data(), rows, buffer.size());
     return buffer.data();
+  }
+  StoredBytes stored_bytes(const TensorInfo& info) const override {
+    const Place& place = places_[index_of(info)];
+    return {place.map.get(), place.offset, place.n_bytes};
   }
 
  private:
