@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 
 #include "cli/bench.h"
 #include "cli/chat.h"
@@ -129,9 +131,7 @@ Status run(const CLI::App& app, const Options& o) {
   return run_doctor(o.doctor_measure, o.doctor_json);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   CLI::App app("Triptych: an inference server for models that take pictures and text", "triptych");
   app.set_version_flag("--version", TRIPTYCH_VERSION);
   app.require_subcommand(1);
@@ -152,4 +152,16 @@ int main(int argc, char** argv) {
   const Colors c = Colors::for_fd(2);
   fmt::print(stderr, "{}triptych:{} {}\n", c.red, c.reset, status.message());
   return exit_code(status.code());
+}
+
+}  // namespace
+
+// What reaches the catch is a fault of ours or a machine without memory; either gets its one line.
+int main(int argc, char** argv) {
+  try {
+    return run_program(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "triptych: %s\n", e.what());
+    return exit_code(StatusCode::kInternal);
+  }
 }

@@ -131,7 +131,7 @@ Result<EncodedPrompt> Preprocessor::encode(const Request& request) const {
 
 /// A template owns its special tokens, with one exception of transformers: a processor (which only
 /// multimodal checkpoints have) lets the tokenizer add BOS to a rendered prompt that does not start
-/// with it (ProcessorMixin.apply_chat_template; LLaVA-1.5's template relies on it).
+/// with it (ProcessorMixin.apply_chat_template; published templates rely on it).
 Status Preprocessor::add_missing_bos(EncodedPrompt& encoded) const {
   if (!spec_.vision) return Status::ok();
   const std::optional<std::string> bos = tokenizer_->named_token("bos_token");

@@ -44,7 +44,7 @@ LAYERS = {
 }
 
 # Folders outside src/ that a test beside the code may include from.
-TEST_FOLDERS = ["ref", "tiny"]
+TEST_FOLDERS = ["ref", "tiny", "parity"]
 
 # Headers that stay inside their module because they hold a third party's types; value: the module.
 PRIVATE_HEADERS = {
