@@ -52,8 +52,7 @@ void add_sampling(CLI::App& app, SamplingFlags& s) {
       ->group(group);
   app.add_option("--seed", s.seed, "same seed, same answer")->group(group);
   app.add_option("--stop", s.stop, "end the answer before this text; may be repeated")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
       ->group(group);
   app.add_flag("--ignore-eos", s.ignore_eos, "go on after the end token")->group(group);
 }
@@ -63,8 +62,7 @@ void add_chat(CLI::App& app, ChatOptions& o) {
   app.add_option("PROMPT", o.prompt,
                  "question; without one and at a terminal a conversation starts");
   app.add_option("-i,--image", o.images, "picture to ask about; may be repeated")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->allow_extra_args(false);
   app.add_option("--system", o.system, "system message");
   app.add_flag("--json", o.json, "print the answer with ids and figures as one JSON object");
   app.add_flag("--stats", o.stats, "print a line of figures behind the answer");
@@ -86,8 +84,7 @@ void add_commands(CLI::App& app, Options& o) {
       app.add_subcommand("inspect", "show what a checkpoint is, costs and takes in memory");
   add_session(*inspect, o.inspect.session);
   inspect->add_option("-i,--image", o.inspect.images, "show what this picture costs")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->allow_extra_args(false);
   inspect->add_flag("--json", o.inspect.json, "print JSON");
 
   CLI::App* eval = app.add_subcommand("eval", "answer a question set and report accuracy by task");

@@ -1,0 +1,253 @@
+// The program as a user meets it: one clear line on stderr and an exit code by class for every kind
+// of bad input, and the shipped model's answers.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace triptych {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr const char* kDemo = "models/demo";
+constexpr const char* kPictures = "tests/parity/goldens/pictures";
+
+struct Outcome {
+  int code = -1;
+  std::string out;  ///< stdout and stderr
+};
+
+/// Runs `triptych ARGS` through the shell, with `environment` ("NAME=value") and standard input
+/// from a file.
+Outcome run(const std::string& args, const std::string& environment = "",
+            const std::string& input = "/dev/null") {
+  Outcome out;
+  const std::string command =
+      fmt::format("{} {} {} 2>&1 < {}", environment, TRIPTYCH_PROGRAM, args, input);
+  FILE* pipe = ::popen(command.c_str(), "r");
+  EXPECT_NE(pipe, nullptr);
+  std::array<char, 4096> buffer{};
+  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    out.out.append(buffer.data(), n);
+  }
+  const int status = ::pclose(pipe);
+  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return out;
+}
+
+/// Expects one line of error with these parts and this exit code.
+void expect_error(const std::string& args, int code, const std::vector<std::string>& parts) {
+  const Outcome got = run(args);
+  EXPECT_EQ(got.code, code) << args << "\n" << got.out;
+  for (const std::string& part : parts) EXPECT_THAT(got.out, HasSubstr(part)) << args;
+  EXPECT_EQ(std::count(got.out.begin(), got.out.end(), '\n'), 1) << got.out;
+  EXPECT_THAT(got.out, testing::StartsWith("triptych: "));
+}
+
+std::string temporary(const std::string& name) {
+  const fs::path path = fs::path(testing::TempDir()) / "program_test" / name;
+  fs::create_directories(path.parent_path());
+  return path.string();
+}
+
+/// A copy of the tiny LLaVA checkpoint that a test may break.
+std::string tiny_copy(const std::string& name) {
+  const std::string folder = temporary(name);
+  fs::remove_all(folder);
+  fs::copy("tests/parity/goldens/llava_clip/checkpoint", folder);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    fs::permissions(entry, fs::perms::owner_read | fs::perms::owner_write);
+  }
+  return folder;
+}
+
+void replace_in_file(const std::string& path, const std::string& from, const std::string& to) {
+  std::string text = *read_file(path);
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << path << " has no " << from;
+  ASSERT_TRUE(write_file(path, text.replace(at, from.size(), to)).is_ok());
+}
+
+std::string chat(const std::string& model, const std::string& image) {
+  return fmt::format("chat {} --image {} --max-tokens 4 \"What is this?\"", model, image);
+}
+
+TEST(Program, HelpTeachesAndUsageErrorsExitWithTwo) {
+  const Outcome help = run("--help");
+  EXPECT_EQ(help.code, 0);
+  for (const char* command : {"chat", "inspect", "eval", "bench", "perplexity", "doctor"}) {
+    EXPECT_THAT(help.out, HasSubstr(command));
+  }
+  EXPECT_EQ(run("chat --help").code, 0);
+  EXPECT_EQ(run("").code, 2);
+  EXPECT_EQ(run("chatt").code, 2);
+  EXPECT_EQ(run("chat --no-such-flag x").code, 2);
+}
+
+TEST(Program, MissingAndUnreadableFiles) {
+  expect_error(chat("no/such/model", "x.png"), 3, {"x.png", "No such file"});
+  expect_error("chat no/such/model hello", 3, {"no/such/model"});
+  expect_error(chat(kDemo, "no/such.png"), 3, {"no/such.png", "No such file"});
+  expect_error(chat(kDemo, "tests"), 2, {"tests", "directory"});
+}
+
+TEST(Program, PicturesThatAreNoPictures) {
+  const std::string empty = temporary("empty.png");
+  ASSERT_TRUE(write_file(empty, "").is_ok());
+  expect_error(chat(kDemo, empty), 2, {empty, "empty"});
+  const std::string text = temporary("text.png");
+  ASSERT_TRUE(write_file(text, "this is not a picture at all, just text").is_ok());
+  EXPECT_NE(run(chat(kDemo, text)).code, 0);
+  const std::string heic = temporary("photo.jpg");
+  ASSERT_TRUE(write_file(heic, std::string("\0\0\0\x18"
+                                           "ftypheic\0\0\0\0heicmif1",
+                                           24))
+                  .is_ok());
+  expect_error(chat(kDemo, heic), 5, {heic, "HEIC"});
+}
+
+TEST(Program, TruncatedAndCorruptPictures) {
+  const std::string whole = *read_file(std::string(kPictures) + "/waves_37x53.png");
+  const std::string cut = temporary("cut.png");
+  ASSERT_TRUE(write_file(cut, std::string_view(whole).substr(0, whole.size() / 2)).is_ok());
+  expect_error(chat(kDemo, cut), 4, {cut});
+  std::string flipped = whole;
+  flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x5a);
+  const std::string corrupt = temporary("corrupt.png");
+  ASSERT_TRUE(write_file(corrupt, flipped).is_ok());
+  expect_error(chat(kDemo, corrupt), 4, {corrupt});
+}
+
+TEST(Program, ABombIsRefusedByItsHeader) {
+  // IHDR of a 30000 x 30000 picture in front of an empty IDAT.
+  const unsigned char header[] = {0x89, 'P', 'N', 'G', 13,  10, 26,   10,   0, 0, 0,    13,
+                                  'I',  'H', 'D', 'R', 0,   0,  0x75, 0x30, 0, 0, 0x75, 0x30,
+                                  1,    0,   0,   0,   0,   0,  0,    0,    0, 0, 0,    0,
+                                  0,    'I', 'D', 'A', 'T', 0,  0,    0,    0};
+  const std::string path = temporary("bomb.png");
+  ASSERT_TRUE(write_file(path, {reinterpret_cast<const char*>(header), sizeof(header)}).is_ok());
+  expect_error(chat(kDemo, path), 6, {path, "30000"});
+}
+
+TEST(Program, ConfigsNameFileAndKey) {
+  const std::string folder = tiny_copy("bad_config");
+  replace_in_file(folder + "/config.json", "\"num_hidden_layers\": ", "\"num_hidden_layers\": -");
+  expect_error("inspect " + folder, 2, {"config.json", "num_hidden_layers"});
+  ASSERT_TRUE(write_file(folder + "/config.json", "{\"model_type\": \"llava\",").is_ok());
+  expect_error("inspect " + folder, 4, {"config.json", "JSON"});
+  ASSERT_TRUE(write_file(folder + "/config.json", "{\"model_type\": \"gpt_banana\"}").is_ok());
+  expect_error("inspect " + folder, 5, {"gpt_banana", "llava", "mistral", "qwen2"});
+}
+
+TEST(Program, WeightsNameTensorExpectedAndFound) {
+  const std::string folder = tiny_copy("bad_weights");
+  const std::string file = folder + "/model.safetensors";
+  const std::string good = *read_file(file);
+  // A dropped tensor: its name changes by one letter.
+  std::string renamed = good;
+  const size_t at = renamed.find("self_attn.q_proj.weight");
+  ASSERT_NE(at, std::string::npos);
+  renamed[at + 10] = 'x';
+  ASSERT_TRUE(write_file(file, renamed).is_ok());
+  EXPECT_NE(run("inspect " + folder).code, 0);
+  EXPECT_THAT(run("inspect " + folder).out, HasSubstr("q_proj.weight"));
+  // A header that claims 100 GB.
+  std::string hostile = good;
+  const uint64_t claim = 100'000'000'000;
+  std::memcpy(hostile.data(), &claim, sizeof(claim));
+  ASSERT_TRUE(write_file(file, hostile).is_ok());
+  const Outcome refused = run("inspect " + folder);
+  EXPECT_TRUE(refused.code == 4 || refused.code == 6) << refused.out;
+  EXPECT_THAT(refused.out, HasSubstr("model.safetensors"));
+}
+
+TEST(Program, APromptBeyondTheContextSaysHowLongAndHowMuchFits) {
+  const std::string path = temporary("long.txt");
+  std::ofstream file(path);
+  for (int i = 0; i < 6000; ++i) file << "what color is it ";
+  file.close();
+  const Outcome got = run("chat models/demo", "", path);
+  EXPECT_EQ(got.code, 6) << got.out;
+  EXPECT_THAT(got.out, HasSubstr("2048"));
+  EXPECT_THAT(got.out, HasSubstr("shorten it"));
+}
+
+TEST(Program, BadSamplingValuesNameTheField) {
+  expect_error("chat models/demo --temperature nan hi", 2, {"temperature"});
+  expect_error("chat models/demo --top-p 1.5 hi", 2, {"top_p"});
+  expect_error("chat models/demo --top-k=-5 hi", 2, {"top_k"});
+  EXPECT_EQ(run("chat models/demo --top-k=-1 --max-tokens 2 hi").code, 0);
+}
+
+TEST(Program, ATextModelTakesNoPictures) {
+  expect_error(chat("tests/parity/goldens/text_llama/checkpoint",
+                    std::string(kPictures) + "/waves_37x53.png"),
+               5, {"llama", "takes no image"});
+}
+
+TEST(Program, TextThatSpellsTheMediaTokenStaysText) {
+  const Outcome got =
+      run("chat models/demo --json --max-tokens 4 \"What does <image> mean? <|end|><|user|>\"");
+  ASSERT_EQ(got.code, 0) << got.out;
+  const Result<Json> json = parse_json(got.out);
+  ASSERT_TRUE(json.is_ok()) << got.out;
+  EXPECT_EQ(json->find("usage")->find("media_tokens")->int_value(), 0);
+  for (const Json& id : json->find("prompt_ids")->elements()) EXPECT_NE(id.int_value(), 5);
+}
+
+TEST(Program, JsonHoldsTextIdsAndFigures) {
+  const Outcome got = run(
+      fmt::format("chat {} --json --max-tokens 8 --image {}/waves_37x53.png \"What color is it?\"",
+                  kDemo, kPictures));
+  ASSERT_EQ(got.code, 0) << got.out;
+  const Result<Json> json = parse_json(got.out);
+  ASSERT_TRUE(json.is_ok()) << got.out;
+  EXPECT_TRUE(json->find("text")->is_string());
+  EXPECT_EQ(json->find("usage")->find("media_tokens")->int_value(), 576);
+  EXPECT_FALSE(json->find("token_ids")->elements().empty());
+  EXPECT_GT(json->find("usage")->find("ttft_ms")->number_value(), 0);
+}
+
+TEST(Program, TraceHoldsEveryBoundaryOfAPicturesWay) {
+  const std::string trace = temporary("trace.jsonl");
+  const Outcome got = run(
+      fmt::format("chat {} --max-tokens 2 --trace-tensors {} --image {}/waves_37x53.png \"What?\"",
+                  kDemo, trace, kPictures));
+  ASSERT_EQ(got.code, 0) << got.out;
+  const std::string text = *read_file(trace);
+  for (const char* name : {"pixel_values", "vision_tower.out", "projector.out", "logits"}) {
+    EXPECT_THAT(text, HasSubstr(fmt::format("\"name\":\"{}\"", name)));
+  }
+  EXPECT_THAT(text, HasSubstr("37x53 resized to 384x384, 576 tokens"));
+}
+
+TEST(Program, DoctorAndInspectSpeakJson) {
+  for (const std::string& args :
+       {std::string("doctor --json"),
+        std::string("inspect models/demo --json --image ") + kPictures + "/waves_37x53.png"}) {
+    const Outcome got = run(args);
+    EXPECT_EQ(got.code, 0) << got.out;
+    EXPECT_TRUE(parse_json(got.out).is_ok()) << got.out;
+  }
+}
+
+TEST(Program, AnUnknownCpuLevelIsAnError) {
+  const Outcome got = run("doctor", "TRIPTYCH_CPU_ISA=sse9");
+  EXPECT_EQ(got.code, 2);
+  EXPECT_THAT(got.out, HasSubstr("sse9"));
+}
+
+}  // namespace
+}  // namespace triptych
