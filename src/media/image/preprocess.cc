@@ -132,6 +132,7 @@ Result<PixelTensor> preprocess_jpeg(std::span<const std::byte> bytes, const Imag
   PixelPipeline pipeline(recipe, plan);
   StripQueue queue(*reader, pool.size() + 2);
   std::vector<StripConsumer> consumers;
+  consumers.reserve(static_cast<size_t>(pool.size()));
   for (int i = 0; i < pool.size(); ++i) consumers.emplace_back(*reader, plan, &pipeline);
   Status status;
   pool.run([&](int worker) {

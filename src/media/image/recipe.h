@@ -103,8 +103,9 @@ struct PixelTensor {
 Result<PixelTensor> apply_recipe(const ImageView& image, const ImageRecipe& recipe,
                                  const ImagePlan& plan, ThreadPool& pool);
 
-/// decode_image and apply_recipe in one go: rows are resized while later rows are still being
-/// decoded, so that the full picture is never held. Same values, less time and memory.
+/// decode_image and apply_recipe in one go; same values. Rows of an upright JPEG are resized while
+/// later rows are still being decoded, and only what the horizontal pass leaves of them is kept (of
+/// tall pictures that Pillow resizes vertically first, whole rows).
 Result<PixelTensor> preprocess_image(std::span<const std::byte> bytes, const ImageRecipe& recipe,
                                      const DecodeOptions& options, ThreadPool& pool);
 

@@ -67,6 +67,9 @@ int32_t to_fixed(double weight) {
   return static_cast<int32_t>(weight < 0 ? scaled - 0.5 : scaled + 0.5);
 }
 
+/// A cast to int in Pillow: towards zero, also below it.
+int64_t truncated(double x) { return static_cast<int64_t>(std::trunc(x)); }
+
 /// Pillow walks nearest positions by repeated addition, and its rounding shows in the result.
 void fill_nearest(int64_t n_in, double scale, int64_t begin, AxisWeights* axis) {
   double position = scale * 0.5;
@@ -87,8 +90,8 @@ void fill_filtered(int64_t n_in, double scale, int64_t begin, const FilterShape&
   std::vector<double> exact(static_cast<size_t>(axis->stride));
   for (int64_t i = 0; i < axis->n_out(); ++i) {
     const double center = (static_cast<double>(begin + i) + 0.5) * scale;
-    const auto low = std::max<int64_t>(static_cast<int64_t>(center - support + 0.5), 0);
-    const auto high = std::min<int64_t>(static_cast<int64_t>(center + support + 0.5), n_in);
+    const auto low = std::max<int64_t>(truncated(center - support + 0.5), 0);
+    const auto high = std::min<int64_t>(truncated(center + support + 0.5), n_in);
     double sum = 0.0;
     for (int64_t k = low; k < high; ++k) {
       const double weight = shape.value((static_cast<double>(k) - center + 0.5) * step);
