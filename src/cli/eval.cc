@@ -18,6 +18,7 @@ struct Question {
   std::vector<std::string> images;  ///< paths below the set's folder
   std::string text;
   std::string answer;
+  std::vector<std::pair<std::string, std::string>> history;  ///< earlier turns: asked, answered
   Json id;
 };
 
@@ -37,6 +38,12 @@ Result<Question> parse_question(const JsonRef& line) {
   for (size_t i = 0; i < images.size(); ++i) {
     TRIPTYCH_ASSIGN_OR_RETURN(std::string name, images.at(i).as_string());
     q.images.push_back(std::move(name));
+  }
+  const JsonRef history = line.at("history");
+  for (size_t i = 0; i < history.size(); ++i) {
+    TRIPTYCH_ASSIGN_OR_RETURN(std::string asked, history.at(i).at(0).as_string());
+    TRIPTYCH_ASSIGN_OR_RETURN(std::string answered, history.at(i).at(1).as_string());
+    q.history.emplace_back(std::move(asked), std::move(answered));
   }
   if (const Json* id = line.json().find("id"); id != nullptr) q.id = *id;
   return q;
@@ -84,6 +91,12 @@ Result<Answer> ask(Session& session, const EvalOptions& options, const Question&
     TRIPTYCH_ASSIGN_OR_RETURN(MediaItem item, load_media(options.set + "/" + name));
     media.push_back(request.media.size());
     request.media.push_back(std::move(item));
+  }
+  // Pictures belong to the first turn.
+  for (const auto& [asked, answered] : q.history) {
+    request.messages.push_back(user_message(media, asked));
+    request.messages.push_back({"assistant", {{answered, std::nullopt}}});
+    media.clear();
   }
   request.messages.push_back(user_message(media, q.text));
   request.sampling.max_tokens = 256;

@@ -81,6 +81,7 @@ Status WeightStore::pack(const TensorInfo& info, int64_t n_rows, int64_t first_r
                           .panel_stride = panel_stride,
                           .dst = dst},
                          stream_);
+    loader_->checkpoint().release(info, row, n);
   }
   loader_->checkpoint().release(info);
   return Status::ok();
