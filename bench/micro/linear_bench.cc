@@ -48,9 +48,8 @@ constexpr ShapeCase kShapes[] = {
     {"135M down", 1, 576, 1536, false, true},       {"135M head", 1, 49152, 576, false, true},
     {"1.1B qkv", 1, 2560, 2048, false, true},       {"1.1B up+gate", 1, 11264, 2048, true, true},
     {"1.1B down", 1, 2048, 5632, false, true},      {"1.1B down", 4, 2048, 5632, false, true},
-    {"1.1B down", 8, 2048, 5632, false, true},
-    {"1.1B down", 16, 2048, 5632, false, true},
-    {"1.1B down", 32, 2048, 5632, false, true},      {"demo qkv", 1, 768, 256, false, false},
+    {"1.1B down", 8, 2048, 5632, false, true},      {"1.1B down", 16, 2048, 5632, false, true},
+    {"1.1B down", 32, 2048, 5632, false, true},     {"demo qkv", 1, 768, 256, false, false},
     {"demo up+gate", 1, 2048, 256, true, false},    {"demo down", 1, 256, 1024, false, false},
     {"demo block x16", 16, 2048, 256, true, false},
 };
