@@ -17,7 +17,7 @@ enum class MatmulMode : uint8_t {
 struct OpContext {
   const KernelTable* kernels = nullptr;
   Stream stream;
-  Arena* scratch = nullptr;           ///< step workspace
+  Arena* scratch = nullptr;            ///< step workspace
   TensorRegistry* registry = nullptr;  ///< never null in the engine
   MatmulMode matmul = MatmulMode::kF32;
 };

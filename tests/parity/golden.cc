@@ -64,16 +64,14 @@ Result<GoldenRun> parse_run(const JsonRef& json) {
     TRIPTYCH_ASSIGN_OR_RETURN(const std::vector<int64_t> span, spans.at(i).as_ints());
     run.spans.push_back({span[0], span[1], i});
   }
-  TRIPTYCH_ASSIGN_OR_RETURN(run.beyond_max_positions,
-                            json.get_bool("beyond_max_positions", false));
+  TRIPTYCH_ASSIGN_OR_RETURN(run.beyond_max_positions, json.get_bool("beyond_max_positions", false));
   return run;
 }
 
 }  // namespace
 
 double Golden::tolerance(const std::string& tap, bool bf16_activations) const {
-  const Json& table =
-      *json.find(bf16_activations ? "tolerance_bf16_activations" : "tolerance");
+  const Json& table = *json.find(bf16_activations ? "tolerance_bf16_activations" : "tolerance");
   for (std::string key = tap; !key.empty();) {
     if (const Json* value = table.find(key); value != nullptr) return value->number_value();
     const size_t dot = key.rfind('.');
@@ -111,8 +109,7 @@ Result<Golden> load_golden(const std::string& folder) {
   TRIPTYCH_ASSIGN_OR_RETURN(golden.json, parse_json_file(path));
   const JsonRef json(golden.json, path);
   TRIPTYCH_ASSIGN_OR_RETURN(golden.near_tie, json.at("near_tie").as_number());
-  TRIPTYCH_ASSIGN_OR_RETURN(golden.near_tie_bf16,
-                            json.at("near_tie_bf16_activations").as_number());
+  TRIPTYCH_ASSIGN_OR_RETURN(golden.near_tie_bf16, json.at("near_tie_bf16_activations").as_number());
   const JsonRef checkpoints = json.at("checkpoints");
   for (size_t i = 0; i < checkpoints.size(); ++i) {
     TRIPTYCH_ASSIGN_OR_RETURN(std::string checkpoint, checkpoints.at(i).as_string());

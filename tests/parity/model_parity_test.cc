@@ -20,6 +20,10 @@ struct Variant {
   bool bf16_activations;
 };
 
+std::ostream& operator<<(std::ostream& out, const Variant& v) {
+  return out << v.golden << " " << v.isa << (v.bf16_activations ? " bf16" : " f32");
+}
+
 /// A checkpoint ready to answer, at one CPU level.
 struct Runner {
   std::unique_ptr<Checkpoint> checkpoint;
@@ -67,10 +71,9 @@ Result<Outcome> run(Runner& runner, const GoldenRun& golden) {
   Request request = golden.request;
   request.sampling.max_tokens = static_cast<int64_t>(golden.greedy_ids.size());
   request.sampling.ignore_eos = true;
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      PreparedRequest prepared,
-      runner.prep->prepare(request, engine.plan().context_tokens, engine.pool(),
-                           engine.registry()));
+  TRIPTYCH_ASSIGN_OR_RETURN(PreparedRequest prepared,
+                            runner.prep->prepare(request, engine.plan().context_tokens,
+                                                 engine.pool(), engine.registry()));
   out.prepared.ids = prepared.ids;
   out.prepared.spans = prepared.spans;
   TRIPTYCH_RETURN_IF_ERROR(engine.submit(std::move(prepared)).status());

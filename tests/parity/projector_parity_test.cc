@@ -54,9 +54,9 @@ std::string write_checkpoint(const JsonRef& values) {
     const std::vector<float> data = values_by_formula(values.at(name));
     const size_t begin = body.size();
     body.append(reinterpret_cast<const char*>(data.data()), data.size() * sizeof(float));
-    header += (header.empty() ? "{" : ",") +
-              tensor_header(std::string("multi_modal_projector.") + name, shape, begin,
-                            body.size());
+    header +=
+        (header.empty() ? "{" : ",") +
+        tensor_header(std::string("multi_modal_projector.") + name, shape, begin, body.size());
   }
   header += "}";
   header.resize((header.size() + 7) / 8 * 8, ' ');
@@ -82,8 +82,7 @@ TEST(ProjectorParity, LinearLayerNormAtItsPublicShape) {
   Settings settings;
   const Result<Backend> backend = backends().front().make(settings);
   ASSERT_TRUE(backend.is_ok());
-  const Result<std::unique_ptr<Checkpoint>> checkpoint =
-      Checkpoint::open(write_checkpoint(values));
+  const Result<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::open(write_checkpoint(values));
   ASSERT_TRUE(checkpoint.is_ok()) << checkpoint.status().message();
   ThreadPool pool(2);
   WeightLoader loader(**checkpoint);
@@ -108,9 +107,9 @@ TEST(ProjectorParity, LinearLayerNormAtItsPublicShape) {
                       .scratch = &*scratch,
                       .registry = &registry,
                       .matmul = MatmulMode::kF32};
-  const Status status =
-      (*projector)->forward(ctx, View::dense(input.data(), DType::kF32, Shape{257, 1024}),
-                            View::dense(output.data(), DType::kF32, Shape{257, 512}));
+  const Status status = (*projector)
+                            ->forward(ctx, View::dense(input.data(), DType::kF32, Shape{257, 1024}),
+                                      View::dense(output.data(), DType::kF32, Shape{257, 512}));
   ASSERT_TRUE(status.is_ok()) << status.message();
 
   const auto tensors = read_tensors(golden.at("tensors").json().string_value());

@@ -79,8 +79,9 @@ double yarn_attention_factor(const RopeConfig& config) {
 
 Result<RopeSpec> make_rope_spec(const RopeConfig& config, int64_t head_dim,
                                 const std::string& source) {
-  const auto dim =
-      static_cast<int64_t>(static_cast<double>(head_dim) * config.partial_rotary_factor);
+  // transformers rotates whole heads for type "default", whatever partial_rotary_factor says.
+  const double factor = config.type == RopeType::kDefault ? 1.0 : config.partial_rotary_factor;
+  const auto dim = static_cast<int64_t>(static_cast<double>(head_dim) * factor);
   if (dim < 2 || dim % 2 != 0 || dim > head_dim) {
     return invalid_argument(fmt::format(
         "{}: {} rotary dimensions in heads of {}: need an even number from 2 to the head size",
