@@ -15,9 +15,8 @@ int channels_of(uint32_t color_type) {
     case 0:
       return 1;
     case 2:
+    case 3:  // palette entries are RGB
       return 3;
-    case 3:
-      return 3;  // palette entries are RGB
     case 4:
       return 2;
     case 6:
