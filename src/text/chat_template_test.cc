@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -127,6 +129,32 @@ TEST(ChatTemplate, RolesAndTextsAreChecked) {
   }
   const auto broken = chat->render(ask("a\xff"));
   EXPECT_THAT(broken.status().message(), HasSubstr("messages[0].content"));
+}
+
+TEST(ChatTemplate, StrftimeNowIsTheLocalTime) {
+  const auto chat = make("{{ strftime_now('%Y-%m-%d') }}{{ messages[0].content }}", "llama2");
+  const auto day = [] {
+    const std::time_t now = std::time(nullptr);
+    char text[16];
+    std::strftime(text, sizeof(text), "%Y-%m-%d", std::localtime(&now));
+    return std::string(text);
+  };
+  const std::string before = day();
+  const auto rendered = chat->render(ask(""));
+  ASSERT_TRUE(rendered.is_ok()) << rendered.status().message();
+  EXPECT_TRUE(rendered->text == before || rendered->text == day()) << rendered->text;
+}
+
+TEST(ChatTemplate, VeryManyForgedTokensTakeLinearTime) {
+  const auto chat = make("{% for m in messages %}</s>{{ m.content }}{% endfor %}", "llama2_legacy");
+  std::string text;
+  for (int i = 0; i < 50'000; ++i) text += "</s> ";
+  const auto begin = std::chrono::steady_clock::now();
+  const auto encoded = chat->encode(ask(text), {});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  ASSERT_TRUE(encoded.is_ok()) << encoded.status().message();
+  EXPECT_EQ(std::count(encoded->ids.begin(), encoded->ids.end(), 2), 1);
+  EXPECT_LT(took.count(), 10.0);  // quadratic work takes minutes
 }
 
 class TemplateFolder : public ::testing::Test {

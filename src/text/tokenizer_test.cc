@@ -173,6 +173,18 @@ TEST(Tokenizer, DeclaredIdsMustFit) {
   EXPECT_THAT(made.status().message(), HasSubstr("9999"));
 }
 
+TEST(Tokenizer, LongRunsOfOneCharacterAreTokenised) {
+  for (const std::string& kind : goldens::tokenizer_kinds()) {
+    const auto tokenizer = goldens::load_tokenizer(kind);
+    for (const char* unit : {" ", "\n", "a", "1", " \n", "é"}) {
+      std::string text;
+      while (text.size() < 100'000) text += unit;
+      const auto ids = tokenizer->encode(text + "x", false);
+      EXPECT_TRUE(ids.is_ok()) << kind << ": " << ids.status().message();
+    }
+  }
+}
+
 TEST(Tokenizer, ThreadsShareOne) {
   const auto tokenizer = goldens::load_tokenizer("qwen2");
   const auto strings = goldens::strings();

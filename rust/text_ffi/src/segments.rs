@@ -37,8 +37,7 @@ impl TokenSet {
 type Piece = (Option<u32>, ByteRange<usize>);
 
 pub struct SegmentEncoder {
-    word_at_start: Regex,
-    word_at_end: Regex,
+    word: Regex,
     /// Tokens looked for in the text as it stands.
     raw: TokenSet,
     /// Tokens looked for after normalization.
@@ -62,8 +61,7 @@ impl SegmentEncoder {
         }
         let raw_patterns = raw.iter().map(|(_, t)| t.content.clone()).collect();
         Ok(SegmentEncoder {
-            word_at_start: Regex::new(r"^\w").expect("constant"),
-            word_at_end: Regex::new(r"\w$").expect("constant"),
+            word: Regex::new(r"\w").expect("constant"),
             raw: TokenSet::new(raw, raw_patterns)?,
             normalized: TokenSet::new(normalized, patterns)?,
             special_ids,
@@ -143,6 +141,10 @@ impl SegmentEncoder {
             .collect()
     }
 
+    fn is_word(&self, c: Option<char>) -> bool {
+        c.is_some_and(|c| self.word.is_match(c.encode_utf8(&mut [0; 4])))
+    }
+
     /// Cuts `text` into added tokens and what lies between them.
     fn find(&self, text: &str, set: &TokenSet, protected: &[ByteRange<usize>]) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
@@ -156,8 +158,8 @@ impl SegmentEncoder {
                     let mut start = stretch_begin + found.start();
                     let mut end = stretch_begin + found.end();
                     if token.single_word
-                        && (self.word_at_end.is_match(&text[..start])
-                            || self.word_at_start.is_match(&text[end..]))
+                        && (self.is_word(text[..start].chars().next_back())
+                            || self.is_word(text[end..].chars().next()))
                     {
                         continue;
                     }
@@ -187,20 +189,35 @@ impl SegmentEncoder {
 }
 
 /// The parts of `protected` (bytes of the original) that lie in `text`, as bytes of its present form.
+/// Linear in the text: a user may write very many reserved strings.
 fn local_ranges(text: &NormalizedString, protected: &[ByteRange<usize>]) -> Vec<ByteRange<usize>> {
     let (begin, end) = text.offsets_original();
+    let first = protected.partition_point(|r| r.end <= begin);
+    let inside: Vec<ByteRange<usize>> = protected[first..]
+        .iter()
+        .take_while(|r| r.start < end)
+        .map(|r| r.start.max(begin) - begin..r.end.min(end) - begin)
+        .collect();
+    if inside.is_empty() || text.get() == text.get_original() {
+        return inside;
+    }
+    // A character of the normalized text is protected when anything it was made from is.
     let mut local: Vec<ByteRange<usize>> = Vec::new();
-    for range in protected {
-        let (from, to) = (range.start.max(begin), range.end.min(end));
-        if from >= to {
+    let mut next = 0;
+    for (at, c) in text.get().char_indices() {
+        let here = at..at + c.len_utf8();
+        let Some(source) = text.convert_offsets(Range::Normalized(here.clone())) else {
+            continue;
+        };
+        while next < inside.len() && inside[next].end <= source.start {
+            next += 1;
+        }
+        if inside.get(next).is_none_or(|r| source.is_empty() || r.start >= source.end) {
             continue;
         }
-        // A range that normalization removed has nothing left to protect.
-        if let Some(here) = text.convert_offsets(Range::Original(from - begin..to - begin)) {
-            match local.last_mut() {
-                Some(last) if here.start <= last.end => last.end = last.end.max(here.end),
-                _ => local.push(here),
-            }
+        match local.last_mut() {
+            Some(last) if last.end == here.start => last.end = here.end,
+            _ => local.push(here),
         }
     }
     local
