@@ -6,8 +6,11 @@ cd "$(dirname "$0")/.."
 triptych=${TRIPTYCH:-build/release/triptych}
 [ -x "$triptych" ] || { echo "$triptych is not built: run make demo" >&2; exit 1; }
 
+bold='' dim='' plain=''
+[ -t 1 ] && bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
+
 ask() {
-  printf '\n\033[1m%s\033[0m\n\033[2m?\033[0m %s\n' "$1" "$2"
+  printf '\n%s\n%s %s\n' "$bold$1$plain" "$dim?$plain" "$2"
   "$triptych" chat models/demo --image "$1" --stats "$2"
 }
 

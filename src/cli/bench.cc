@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/checked.h"
 #include "base/json.h"
 #include "base/memory.h"
 
@@ -111,26 +111,23 @@ void set_stage(Json& out, const Stage& s) {
   out.set(name + "_fraction", Json::number(s.fraction));
 }
 
-}  // namespace
-
-Status run_bench(const BenchOptions& options) {
-  if (options.prompt_tokens < 1 || options.gen < 1 || options.repeats < 1) {
-    return invalid_argument("--prompt-tokens, --gen and --repeats must be at least 1");
-  }
-  TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
-  Engine& engine = session->engine();
-  TRIPTYCH_RETURN_IF_ERROR(run_once(*session, options).status());  // warms caches and pages
+/// All that a report says.
+struct Report {
   std::vector<Run> runs;
-  for (int64_t i = 0; i < options.repeats; ++i) {
-    TRIPTYCH_ASSIGN_OR_RETURN(const Run run, run_once(*session, options));
-    runs.push_back(run);
-  }
-  // Before the ceilings are measured, whose buffers would count.
-  const uint64_t peak_memory = peak_resident_bytes();
-  const Ceilings ceilings = engine.backend().measure_ceilings(engine.pool());
-  const double gemm_peak =
-      engine.matmul() == MatmulMode::kBF16 ? ceilings.bf16_flops : ceilings.f32_flops;
+  std::vector<Stage> stages;  ///< vision, prefill, decode
+  Ceilings ceilings;
+  uint64_t peak_memory = 0;
 
+  double ttft_ms() const { return median_of(runs, &Run::ttft_ms); }
+};
+
+Report make_report(Engine& engine, const BenchOptions& options, std::vector<Run> runs) {
+  Report out;
+  // Before the ceilings are measured, whose buffers would count.
+  out.peak_memory = peak_resident_bytes();
+  out.ceilings = engine.backend().measure_ceilings(engine.pool());
+  const double gemm_peak =
+      engine.matmul() == MatmulMode::kBF16 ? out.ceilings.bf16_flops : out.ceilings.f32_flops;
   const Model& model = engine.model();
   const DType kv_dtype = engine.plan().kv.dtype;
   const int64_t n_prompt = runs.front().prompt_tokens;
@@ -141,47 +138,76 @@ Status run_bench(const BenchOptions& options) {
     vision = model.vision_tower->cost();
     vision += model.projector->cost(image_tokens);
   }
-  const double decode_ms = median_of(runs, &Run::decode_ms_per_token);
-  const std::vector<Stage> stages = {
+  out.stages = {
       compute_stage("vision", median_of(runs, &Run::vision_ms), static_cast<double>(image_tokens),
                     vision, gemm_peak),
       compute_stage("prefill", median_of(runs, &Run::prefill_ms), static_cast<double>(n_prompt),
                     model.decoder->cost(n_prompt, n_prompt, 1, kv_dtype), gemm_peak),
-      memory_stage("decode", decode_ms, 1,
+      memory_stage("decode", median_of(runs, &Run::decode_ms_per_token), 1,
                    model.decoder->cost(1, n_prompt + options.gen / 2, 1, kv_dtype),
-                   ceilings.read_bytes_per_s)};
-  if (!options.json) {
-    fmt::print("{}, {} threads, {} repeats, medians\n", engine.backend().description,
-               engine.pool().size(), options.repeats);
-    fmt::print("limits measured here: {:.0f} GFLOP/s f32, {:.0f} GFLOP/s bf16, {:.1f} GB/s read\n",
-               ceilings.f32_flops / 1e9, ceilings.bf16_flops / 1e9,
-               ceilings.read_bytes_per_s / 1e9);
-    print_stages(stages);
-    fmt::print("TTFT {:.1f} ms, load {:.0f} ms, peak memory {:.0f} MiB\n",
-               median_of(runs, &Run::ttft_ms), engine.load_ms(),
-               static_cast<double>(peak_memory) / 1048576);
-    return Status::ok();
-  }
+                   out.ceilings.read_bytes_per_s)};
+  out.runs = std::move(runs);
+  return out;
+}
+
+double mebibytes(uint64_t n_bytes) { return static_cast<double>(n_bytes) / (1 << 20); }
+
+void print_report(Engine& engine, const Report& report) {
+  fmt::print("{}, {} threads, {} repeats, medians\n", engine.backend().description,
+             engine.pool().size(), report.runs.size());
+  fmt::print("limits measured here: {:.0f} GFLOP/s f32, {:.0f} GFLOP/s bf16, {:.1f} GB/s read\n",
+             report.ceilings.f32_flops / 1e9, report.ceilings.bf16_flops / 1e9,
+             report.ceilings.read_bytes_per_s / 1e9);
+  print_stages(report.stages);
+  fmt::print("TTFT {:.1f} ms, load {:.0f} ms, peak memory {:.0f} MiB\n", report.ttft_ms(),
+             engine.load_ms(), mebibytes(report.peak_memory));
+}
+
+void print_json(Engine& engine, const BenchOptions& options, const Report& report) {
+  const int64_t n_prompt = report.runs.front().prompt_tokens;
   Json out = Json::object();
   out.set("backend", Json::string(engine.backend().description));
   out.set("threads", Json::integer(engine.pool().size()));
   out.set("load_ms", Json::number(engine.load_ms()));
-  out.set("vision_ms", Json::number(stages[0].ms));
-  out.set("prefill_ms", Json::number(stages[1].ms));
+  out.set("vision_ms", Json::number(report.stages[0].ms));
+  out.set("prefill_ms", Json::number(report.stages[1].ms));
   out.set("prompt_tokens", Json::integer(n_prompt));
-  out.set("decode_ms_per_token", Json::number(decode_ms));
-  out.set("ttft_ms", Json::number(median_of(runs, &Run::ttft_ms)));
-  out.set("peak_memory_mib", Json::number(static_cast<double>(peak_memory) / 1048576));
-  out.set("weights_mib", Json::number(static_cast<double>(engine.plan().weight_bytes) / 1048576));
+  out.set("decode_ms_per_token", Json::number(report.stages[2].ms));
+  out.set("ttft_ms", Json::number(report.ttft_ms()));
+  out.set("peak_memory_mib", Json::number(mebibytes(report.peak_memory)));
+  out.set("weights_mib", Json::number(mebibytes(engine.plan().weight_bytes)));
   // What the run used: pages are taken when they are first written.
-  const int64_t used_pages = (n_prompt + options.gen + kPageTokens) / kPageTokens;
-  out.set("kv_mib",
-          Json::number(static_cast<double>(used_pages * engine.plan().kv.page_bytes()) / 1048576));
-  out.set("f32_peak_gflops", Json::number(ceilings.f32_flops / 1e9));
-  out.set("bf16_peak_gflops", Json::number(ceilings.bf16_flops / 1e9));
-  out.set("read_gb_per_s", Json::number(ceilings.read_bytes_per_s / 1e9));
-  for (const Stage& s : stages) set_stage(out, s);
+  const int64_t used_pages = ceil_div(n_prompt + options.gen, kPageTokens);
+  out.set(
+      "kv_mib",
+      Json::number(mebibytes(static_cast<uint64_t>(used_pages * engine.plan().kv.page_bytes()))));
+  out.set("f32_peak_gflops", Json::number(report.ceilings.f32_flops / 1e9));
+  out.set("bf16_peak_gflops", Json::number(report.ceilings.bf16_flops / 1e9));
+  out.set("read_gb_per_s", Json::number(report.ceilings.read_bytes_per_s / 1e9));
+  for (const Stage& s : report.stages) set_stage(out, s);
   fmt::print("{}\n", out.dump());
+}
+
+}  // namespace
+
+Status run_bench(const BenchOptions& options) {
+  if (options.prompt_tokens < 1 || options.gen < 1 || options.repeats < 1) {
+    return invalid_argument("--prompt-tokens, --gen and --repeats must be at least 1");
+  }
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
+  TRIPTYCH_RETURN_IF_ERROR(run_once(*session, options).status());  // warms caches and pages
+  std::vector<Run> runs;
+  for (int64_t i = 0; i < options.repeats; ++i) {
+    TRIPTYCH_ASSIGN_OR_RETURN(const Run run, run_once(*session, options));
+    runs.push_back(run);
+  }
+  Engine& engine = session->engine();
+  const Report report = make_report(engine, options, std::move(runs));
+  if (options.json) {
+    print_json(engine, options, report);
+  } else {
+    print_report(engine, report);
+  }
   return Status::ok();
 }
 

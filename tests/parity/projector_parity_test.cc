@@ -67,6 +67,26 @@ std::string write_checkpoint(const JsonRef& values) {
   return folder;
 }
 
+/// Compares the rows that the golden stores; `output` is [257, 512].
+void expect_rows(const JsonRef& golden, const std::vector<float>& output) {
+  const auto tensors = read_tensors(golden.at("tensors").json().string_value());
+  ASSERT_TRUE(tensors.is_ok()) << tensors.status().message();
+  const Values& wanted = tensors->at("rows");
+  double square = 0;
+  for (float v : wanted.data) square += static_cast<double>(v) * v;
+  const double rms = std::sqrt(square / static_cast<double>(wanted.data.size()));
+  const double tolerance = golden.at("tolerance").json().number_value() * rms;
+  const JsonRef rows = golden.at("rows");
+  ASSERT_EQ(wanted.data.size(), rows.size() * 512);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto row = static_cast<size_t>(rows.at(i).json().int_value());
+    for (size_t j = 0; j < 512; ++j) {
+      ASSERT_NEAR(output[row * 512 + j], wanted.data[i * 512 + j], tolerance)
+          << "row " << row << " column " << j;
+    }
+  }
+}
+
 TEST(ProjectorParity, LinearLayerNormAtItsPublicShape) {
   const std::string root = "tests/parity/goldens/linear_layernorm/";
   const Result<Json> json = parse_json_file(root + "golden.json");
@@ -112,22 +132,7 @@ TEST(ProjectorParity, LinearLayerNormAtItsPublicShape) {
                                       View::dense(output.data(), DType::kF32, Shape{257, 512}));
   ASSERT_TRUE(status.is_ok()) << status.message();
 
-  const auto tensors = read_tensors(golden.at("tensors").json().string_value());
-  ASSERT_TRUE(tensors.is_ok()) << tensors.status().message();
-  const Values& wanted = tensors->at("rows");
-  double square = 0;
-  for (float v : wanted.data) square += static_cast<double>(v) * v;
-  const double rms = std::sqrt(square / static_cast<double>(wanted.data.size()));
-  const double tolerance = golden.at("tolerance").json().number_value() * rms;
-  const JsonRef rows = golden.at("rows");
-  ASSERT_EQ(wanted.data.size(), rows.size() * 512);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto row = static_cast<size_t>(rows.at(i).json().int_value());
-    for (size_t j = 0; j < 512; ++j) {
-      ASSERT_NEAR(output[row * 512 + j], wanted.data[i * 512 + j], tolerance)
-          << "row " << row << " column " << j;
-    }
-  }
+  expect_rows(golden, output);
 }
 
 }  // namespace
