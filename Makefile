@@ -4,8 +4,6 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
-# Python with the packages of bench/peers/requirements.txt: only comparisons with other programs need it.
-PYTHON ?= $(or $(TRIPTYCH_PYTHON),build/venv/bin/python)
 CTEST = ctest --output-on-failure -j $(JOBS)
 BUILD = cmake --build
 
@@ -72,11 +70,15 @@ fuzz: ## Fuzz everything that parses bytes, FUZZ_SECONDS=60 a target
 
 # Measure ---------------------------------------------------------------------------------------
 
-# bench/NAME/run.py or run.sh: a table, then one line RESULT {...}.
+# Each prints a table, then one line RESULT {...}. Comparisons with other programs prepare a Python of
+# their own in build/venv; TRIPTYCH_PYTHON names another.
 bench-%: release ## Measure: bench-peers, bench-real, bench-preprocess, bench-micro
-	@if [ -f bench/$*/run.sh ]; then bench/$*/run.sh; \
-	elif [ -f bench/$*/run.py ]; then $(PYTHON) bench/$*/run.py; \
-	else echo "there is no bench/$*/run.py" >&2; exit 1; fi
+	@[ -x bench/$*/run.sh ] || { echo "there is no bench/$*/run.sh" >&2; exit 1; }
+	@bench/$*/run.sh
+
+.PHONY: eval-demo
+eval-demo: release ## Accuracy of the shipped model, by our binary and by transformers on the same files
+	@bench/quality/run.sh
 
 .PHONY: build-times
 build-times: ## Say where the time of the last build went
