@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/test_guarded_memory.h"
 #include "base/checked.h"
 #include "ref/linear_ref.h"
 
@@ -81,9 +83,9 @@ class LinearTest : public ::testing::TestWithParam<Variant> {
   /// Memory for a packed weight, filled with a pattern that packing must overwrite.
   PackedWeight packed(int64_t n, int64_t k) {
     const size_t bytes = packed_weight_bytes(GetParam().dtype, n, k);
-    memory_.push_back(PageBuffer::allocate(bytes, false).value());
-    std::memset(memory_.back().data(), 0xff, bytes);
-    return {.dtype = GetParam().dtype, .n = n, .k = k, .data = memory_.back().data()};
+    memory_.push_back(std::make_unique<GuardedMemory>(bytes, 64));
+    std::memset(memory_.back()->data(), 0xff, bytes);
+    return {.dtype = GetParam().dtype, .n = n, .k = k, .data = memory_.back()->data()};
   }
 
   void pack(const DenseWeight& w, int64_t first_row, int64_t stride, const PackedWeight& dst) {
@@ -124,26 +126,32 @@ class LinearTest : public ::testing::TestWithParam<Variant> {
     for (int64_t r = 0; r < m; ++r) {
       std::copy_n(x.begin() + r * w.k, w.k, wide.begin() + r * args.ldx);
     }
-    args.x = wide.data();
-    std::vector<float> out(static_cast<size_t>(m * args.ldo), kUntouched);
+    GuardedMemory x_memory(wide);
+    args.x = x_memory.f32();
+    std::vector<float> bias;
+    if (args.bias != nullptr) bias.assign(args.bias, args.bias + w.n);
+    GuardedMemory bias_memory(bias);
+    if (args.bias != nullptr) args.bias = bias_memory.f32();
+    GuardedMemory out(
+        std::vector<float>(static_cast<size_t>((m - 1) * args.ldo + n_out), kUntouched));
     if (args.residual != nullptr) {  // the residual is the output itself
       for (int64_t r = 0; r < m; ++r) {
-        std::copy_n(args.residual + r * n_out, n_out, out.begin() + r * args.ldo);
+        std::copy_n(args.residual + r * n_out, n_out, out.f32() + r * args.ldo);
       }
-      args.residual = out.data();
+      args.residual = out.f32();
       args.ld_residual = args.ldo;
     }
-    args.out = out.data();
+    args.out = out.f32();
     const size_t bytes = linear_scratch_bytes(m, w.k, args.mode);
-    PageBuffer scratch = PageBuffer::allocate(bytes, false).value();
+    GuardedMemory scratch(bytes, 64);
     std::memset(scratch.data(), 0xff, bytes);
     args.scratch = scratch.data();
     table_.linear(args, Stream{.pool = &pool});
     std::vector<float> dense_out;
     for (int64_t r = 0; r < m; ++r) {
-      const auto row = out.begin() + r * args.ldo;
+      const float* row = out.f32() + r * args.ldo;
       dense_out.insert(dense_out.end(), row, row + n_out);
-      for (int64_t c = n_out; c < args.ldo; ++c) EXPECT_EQ(row[c], kUntouched);
+      for (int64_t c = n_out; r + 1 < m && c < args.ldo; ++c) EXPECT_EQ(row[c], kUntouched);
     }
     return dense_out;
   }
@@ -160,7 +168,7 @@ class LinearTest : public ::testing::TestWithParam<Variant> {
   KernelTable table_;
   ThreadPool pool_{2};
   std::mt19937 random_{7};
-  std::vector<PageBuffer> memory_;
+  std::vector<std::unique_ptr<GuardedMemory>> memory_;
 };
 
 TEST_P(LinearTest, MatchesFloat64ForOddShapes) {
