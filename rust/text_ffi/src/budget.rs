@@ -107,7 +107,7 @@ pub fn run_limited<T: Send + 'static>(
     let (sender, receiver) = channel();
     let theirs = shared.clone();
     let deadline = Instant::now() + limits.time;
-    std::thread::Builder::new()
+    let worker = std::thread::Builder::new()
         .name("template".into())
         .stack_size(STACK_BYTES)
         .spawn(move || {
@@ -121,7 +121,11 @@ pub fn run_limited<T: Send + 'static>(
     loop {
         let wait = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(10));
         match receiver.recv_timeout(wait) {
-            Ok(result) => return result.map_err(Overrun::Failed),
+            Ok(result) => {
+                // The thread is ending; its stack is given back before the next one starts.
+                let _ = worker.join();
+                return result.map_err(Overrun::Failed);
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Overrun::Failed(Failure::new(INTERNAL, "the worker thread ended")));
             }
