@@ -1,9 +1,10 @@
-// RMS and layer normalisation. Each row is reduced by itself in a fixed order, so a row's result
-// does not depend on the batch or on threads.
+// RMS normalisation (of rows and of heads) and layer normalisation. Each is reduced by itself in a
+// fixed order, so a row's result does not depend on the batch or on threads.
 #include <cmath>
 
 #include "backends/cpu/cpu_ops.h"
 #include "backends/cpu/hwy_levels.h"
+#include "ops/head_norm.h"
 #include "ops/norm.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -42,23 +43,36 @@ HWY_INLINE float sum_row(const float* x, int64_t d, VectorFn vector_fn, ScalarFn
   return sum;
 }
 
-void rms_norm_rows(const RmsNormArgs& a, int64_t begin, int64_t end) {
+/// out = x / sqrt(mean(x^2) + eps) * weight over d elements; out may be x.
+HWY_INLINE void rms_norm_row(const float* x, int64_t d, const float* weight, float eps,
+                             float* out) {
   const FloatTag tag;
   const auto lanes = static_cast<int64_t>(hn::Lanes(tag));
+  const float squares = sum_row(
+      x, d, [](FloatVec v, FloatVec s) HWY_ATTR { return hn::MulAdd(v, v, s); },
+      [](float v) HWY_ATTR { return v * v; });
+  const float factor = 1.0f / std::sqrt(squares / static_cast<float>(d) + eps);
+  const FloatVec wide_factor = hn::Set(tag, factor);
+  int64_t i = 0;
+  for (; i + lanes <= d; i += lanes) {
+    const FloatVec scaled = hn::Mul(hn::LoadU(tag, x + i), wide_factor);
+    hn::StoreU(hn::Mul(scaled, hn::LoadU(tag, weight + i)), tag, out + i);
+  }
+  for (; i < d; ++i) out[i] = x[i] * factor * weight[i];
+}
+
+void rms_norm_rows(const RmsNormArgs& a, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
-    const float* x = a.x + row * a.ldx;
-    float* out = a.out + row * a.ldo;
-    const float squares = sum_row(
-        x, a.d, [](FloatVec v, FloatVec s) HWY_ATTR { return hn::MulAdd(v, v, s); },
-        [](float v) HWY_ATTR { return v * v; });
-    const float factor = 1.0f / std::sqrt(squares / static_cast<float>(a.d) + a.eps);
-    const FloatVec wide_factor = hn::Set(tag, factor);
-    int64_t i = 0;
-    for (; i + lanes <= a.d; i += lanes) {
-      const FloatVec scaled = hn::Mul(hn::LoadU(tag, x + i), wide_factor);
-      hn::StoreU(hn::Mul(scaled, hn::LoadU(tag, a.weight + i)), tag, out + i);
+    rms_norm_row(a.x + row * a.ldx, a.d, a.weight, a.eps, a.out + row * a.ldo);
+  }
+}
+
+void head_norm_rows(const HeadNormArgs& a, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    for (int64_t h = 0; h < a.heads; ++h) {
+      float* head = a.x + row * a.ldx + h * a.head_dim;
+      rms_norm_row(head, a.head_dim, a.weight, a.eps, head);
     }
-    for (; i < a.d; ++i) out[i] = x[i] * factor * a.weight[i];
   }
 }
 
@@ -104,10 +118,16 @@ HWY_AFTER_NAMESPACE();
 namespace triptych {
 namespace {
 
+template <typename Args>
+int64_t row_width(const Args& a) {
+  return a.d;
+}
+int64_t row_width(const HeadNormArgs& a) { return a.heads * a.head_dim; }
+
 /// A kernel-table entry around a rows function: whole rows a thread, 16384 values at least.
 template <typename Args, void (*Rows)(const Args&, int64_t, int64_t)>
 void over_rows(const Args& a, const Stream& stream) {
-  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, a.d));
+  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, row_width(a)));
   stream.pool->parallel_for(a.n, grain, [&](int64_t begin, int64_t end) { Rows(a, begin, end); });
 }
 
@@ -117,12 +137,15 @@ void fill_cpu_norms(KernelTable& table, CpuIsa isa) {
   if (isa >= CpuIsa::kAvx512) {
     table.rms_norm = over_rows<RmsNormArgs, N_AVX3::rms_norm_rows>;
     table.layer_norm = over_rows<LayerNormArgs, N_AVX3::layer_norm_rows>;
+    table.head_norm = over_rows<HeadNormArgs, N_AVX3::head_norm_rows>;
   } else if (isa >= CpuIsa::kAvx2) {
     table.rms_norm = over_rows<RmsNormArgs, N_AVX2::rms_norm_rows>;
     table.layer_norm = over_rows<LayerNormArgs, N_AVX2::layer_norm_rows>;
+    table.head_norm = over_rows<HeadNormArgs, N_AVX2::head_norm_rows>;
   } else {
     table.rms_norm = over_rows<RmsNormArgs, N_SSSE3::rms_norm_rows>;
     table.layer_norm = over_rows<LayerNormArgs, N_SSSE3::layer_norm_rows>;
+    table.head_norm = over_rows<HeadNormArgs, N_SSSE3::head_norm_rows>;
   }
 }
 
