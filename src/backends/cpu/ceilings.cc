@@ -92,24 +92,25 @@ double gemm_of(CpuIsa level, DType dtype, MatmulMode mode, ThreadPool& pool) {
   return 2.0 * kM * kSize * kSize / best;
 }
 
-/// Reads every cache line once, with as many loads under way as the core takes.
+/// Brings in every cache line once (a word of each), from several places at a time, so that the
+/// memory and not the core sets the pace.
 uint64_t read_all(const std::byte* data, int64_t n_bytes) {
   constexpr int64_t kLine = 64;
   constexpr int64_t kAhead = 1024;
-  uint64_t sums[8] = {};
-  for (int64_t i = 0; i + 2 * kLine <= n_bytes; i += 2 * kLine) {
-    const auto ahead = reinterpret_cast<uintptr_t>(data + i) + kAhead;
-    __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 3);
-    __builtin_prefetch(reinterpret_cast<const void*>(ahead + kLine), 0, 3);
-    for (int64_t w = 0; w < 16; ++w) {
+  constexpr int64_t kStreams = 4;
+  const int64_t stream_bytes = n_bytes / kStreams / kLine * kLine;
+  uint64_t sums[kStreams] = {};
+  for (int64_t i = 0; i < stream_bytes; i += kLine) {
+    for (int64_t s = 0; s < kStreams; ++s) {
+      const std::byte* line = data + s * stream_bytes + i;
+      const auto ahead = reinterpret_cast<uintptr_t>(line) + kAhead;
+      __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 3);
       uint64_t word = 0;
-      std::memcpy(&word, data + i + 8 * w, sizeof(word));
-      sums[w % 8] ^= word;
+      std::memcpy(&word, line, sizeof(word));
+      sums[s] ^= word;
     }
   }
-  uint64_t sum = 0;
-  for (const uint64_t s : sums) sum ^= s;
-  return sum;
+  return sums[0] ^ sums[1] ^ sums[2] ^ sums[3];
 }
 
 }  // namespace
