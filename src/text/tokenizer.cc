@@ -5,6 +5,12 @@
 #include "base/file.h"
 #include "text/ffi.h"
 
+#if defined(__SANITIZE_THREAD__)
+/// The Rust library is not instrumented, so ThreadSanitizer cannot see the lock around the word
+/// cache of its tokenizers.
+extern "C" const char* __tsan_default_suppressions() { return "race:tokenizers::utils::cache\n"; }
+#endif
+
 namespace triptych {
 namespace {
 
