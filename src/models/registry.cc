@@ -10,6 +10,7 @@ extern const ModelEntry kLlama;
 extern const ModelEntry kLlava;
 extern const ModelEntry kMistral;
 extern const ModelEntry kQwen2;
+extern const ModelEntry kQwen3;
 
 namespace {
 
@@ -63,7 +64,7 @@ Result<GenerationDefaults> read_generation(const Checkpoint& checkpoint, const C
 }  // namespace
 
 std::span<const ModelEntry* const> model_registry() {
-  static constexpr const ModelEntry* kEntries[] = {&kLlama, &kLlava, &kMistral, &kQwen2};
+  static constexpr const ModelEntry* kEntries[] = {&kLlama, &kLlava, &kMistral, &kQwen2, &kQwen3};
   return kEntries;
 }
 

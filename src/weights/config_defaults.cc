@@ -45,6 +45,13 @@ constexpr std::array kRows = {
       "hidden_act": "silu", "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
       "tie_word_embeddings": false, "use_sliding_window": false, "sliding_window": 4096,
       "max_window_layers": 28})"},
+    // Qwen3Config. head_dim does not follow from the heads.
+    DefaultsRow{"qwen3", R"({
+      "vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
+      "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
+      "head_dim": 128, "hidden_act": "silu", "max_position_embeddings": 32768,
+      "rms_norm_eps": 1e-6, "tie_word_embeddings": false, "attention_bias": false,
+      "use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 28})"},
     // CLIPVisionConfig.
     DefaultsRow{"clip_vision_model", R"({
       "hidden_size": 768, "intermediate_size": 3072, "projection_dim": 512,

@@ -23,8 +23,8 @@ struct Config {
 };
 
 TEST(ConfigDefaults, EveryRowParses) {
-  for (const char* type :
-       {"llava", "llama", "mistral", "qwen2", "clip_vision_model", "siglip_vision_model"}) {
+  for (const char* type : {"llava", "llama", "mistral", "qwen2", "qwen3", "clip_vision_model",
+                           "siglip_vision_model"}) {
     ASSERT_NE(config_defaults(type), nullptr) << type;
     EXPECT_TRUE(config_defaults(type)->is_object()) << type;
   }

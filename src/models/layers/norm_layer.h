@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/weight_store.h"
+#include "ops/head_norm.h"
 #include "ops/norm.h"
 
 namespace triptych {
@@ -45,6 +46,33 @@ class RmsNorm {
   /// x [n, d] -> out [n, d]; out may be x.
   Status forward(const OpContext& ctx, const View& x, const View& out) const {
     return rms_norm(ctx, x, weight_.data(), eps_, out);
+  }
+
+ private:
+  std::vector<float> weight_;
+  float eps_ = 0;
+};
+
+/// RMSNorm of each head by itself, one weight for all heads.
+class HeadNorm {
+ public:
+  HeadNorm() = default;
+  static Result<HeadNorm> load(WeightStore& store, const std::string& prefix, int64_t head_dim,
+                               float eps) {
+    HeadNorm norm;
+    norm.eps_ = eps;
+    TRIPTYCH_ASSIGN_OR_RETURN(norm.weight_, store.vector(prefix + ".weight", Shape{head_dim}));
+    return norm;
+  }
+  /// x [n, heads, head_dim] in place, rows ldx apart.
+  Status forward(const OpContext& ctx, float* x, int64_t ldx, int64_t n, int64_t heads) const {
+    return head_norm(ctx, {.x = x,
+                           .ldx = ldx,
+                           .n = n,
+                           .heads = heads,
+                           .head_dim = static_cast<int64_t>(weight_.size()),
+                           .weight = weight_.data(),
+                           .eps = eps_});
   }
 
  private:

@@ -52,6 +52,35 @@ Result<TextSpec> parse_llama_text(const ConfigReader& config, const ConfigSectio
   return spec;
 }
 
+Result<std::vector<int64_t>> parse_layer_windows(const ConfigSection& text, int64_t n_layers) {
+  TRIPTYCH_ASSIGN_OR_RETURN(const bool switched_on, text.get_bool("use_sliding_window"));
+  TRIPTYCH_ASSIGN_OR_RETURN(const auto width, text.find_int("sliding_window", 1, INT32_MAX));
+  TRIPTYCH_ASSIGN_OR_RETURN(const auto first, text.find_int("max_window_layers", 0, INT32_MAX));
+  const int64_t window = switched_on ? width.value_or(0) : 0;
+  std::vector<int64_t> windows(static_cast<size_t>(n_layers), 0);
+  const JsonRef types = text.lookup("layer_types");
+  if (types.is_null()) {
+    for (int64_t i = first.value_or(0); i < n_layers; ++i) windows[static_cast<size_t>(i)] = window;
+    return windows;
+  }
+  if (!types.json().is_array() || static_cast<int64_t>(types.size()) != n_layers) {
+    return types.error(fmt::format("expected a list of {} names, one a layer", n_layers));
+  }
+  for (size_t i = 0; i < windows.size(); ++i) {
+    TRIPTYCH_ASSIGN_OR_RETURN(const std::string type, types.at(i).as_string());
+    if (type == "full_attention") continue;
+    if (type != "sliding_attention") {
+      return types.at(i).error(fmt::format(
+          "\"{}\" is unknown: use full_attention or sliding_attention", type.substr(0, 100)));
+    }
+    if (window == 0) {
+      return types.at(i).error("slides, but use_sliding_window is false or sliding_window null");
+    }
+    windows[i] = window;
+  }
+  return windows;
+}
+
 Status build_llama_text(const ModelSpec& spec, WeightStore& store, Model& model) {
   TRIPTYCH_ASSIGN_OR_RETURN(model.decoder, load_llama_decoder(spec.text, store));
   return Status::ok();

@@ -1,11 +1,11 @@
-// LLaVA-1.5 and what is built like it: CLIP or SigLIP tower, projector, Llama-lineage decoder.
+// LLaVA-1.5 and what is built like it: CLIP or SigLIP tower, projector, a decoder of any family.
 // transformers: LlavaConfig, LlavaForConditionalGeneration.
 #include <fmt/format.h>
 
 #include "models/projectors/layer_norm_projector.h"
 #include "models/projectors/mlp_projector.h"
+#include "models/registry.h"
 #include "models/towers/vision/vit.h"
-#include "models/zoo/llama_text.h"
 
 namespace triptych {
 namespace {
@@ -118,7 +118,9 @@ Status build(const ModelSpec& spec, WeightStore& store, Model& model) {
         model.projector,
         load_mlp_projector(*spec.projector, vision.feature_width(), spec.text.hidden_size, store));
   }
-  return build_llama_text(spec, store, model);
+  TRIPTYCH_ASSIGN_OR_RETURN(const ModelEntry* text,
+                            find_model(spec.text.model_type, "text_config"));
+  return text->build(spec, store, model);
 }
 
 }  // namespace
