@@ -113,7 +113,7 @@ def llava(ours, threads, rounds, folder):
                 samples.add(dtype, "ttft ms", peer.ask("first_token", image=str(DEMO_PICTURE), text=QUESTION)["ms"])
                 samples.add(dtype, "tower ms", peer.ask("tower", image=str(DEMO_PICTURE))["ms"])
                 samples.add(dtype, "prefill ms", peer.ask("prefill", n_tokens=rows)["ms"])
-                decode = peer.ask("decode", n_tokens=LLAVA_TOKENS, prompt_tokens=64)
+                decode = peer.ask("decode", n_tokens=LLAVA_TOKENS, prompt_tokens=rows)
                 samples.add(dtype, "decode ms/token", decode["ms_per_token"])
                 samples.add(dtype, "peak MiB", decode["peak_mib"])
     samples.table("LLaVA, ViT-L/14-336 and Llama 1.1B, random bf16 weights, one picture", measures)
