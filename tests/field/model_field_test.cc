@@ -7,41 +7,17 @@
 #include <cmath>
 #include <filesystem>
 
-#include "backends/backend_list.h"
 #include "base/file.h"
-#include "engine/engine.h"
-#include "prep/preprocessor.h"
+#include "parity/runner.h"
 
 namespace triptych {
 namespace {
 
+using parity::Runner;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 constexpr const char* kGoldens = "tests/parity/goldens/";
-
-struct Runner {
-  std::unique_ptr<Checkpoint> checkpoint;
-  std::unique_ptr<Preprocessor> prep;
-  std::unique_ptr<Engine> engine;
-
-  Result<PreparedRequest> prepare(const Request& request) {
-    return prep->prepare(request, engine->plan().context_tokens, engine->pool(),
-                         engine->registry());
-  }
-};
-
-Result<Runner> open(const std::string& path) {
-  Runner out;
-  EngineOptions options;
-  options.settings.threads = "2";
-  TRIPTYCH_ASSIGN_OR_RETURN(out.checkpoint, Checkpoint::open(path));
-  TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*out.checkpoint));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.prep, Preprocessor::load(*out.checkpoint, spec));
-  TRIPTYCH_ASSIGN_OR_RETURN(const Backend backend, backends().front().make(options.settings));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.engine, Engine::load(*out.checkpoint, backend, options));
-  return out;
-}
 
 MediaItem picture(const std::string& name) {
   Result<std::string> bytes = read_file(kGoldens + ("pictures/" + name));
@@ -88,7 +64,7 @@ std::vector<int32_t> answer(Runner& runner, const Request& request) {
 }
 
 TEST(F23, AMarkerInTextStaysTextWithAndWithoutAPicture) {
-  Result<Runner> runner = open(kGoldens + std::string("llava_clip/checkpoint"));
+  Result<Runner> runner = Runner::open(kGoldens + std::string("llava_clip/checkpoint"));
   ASSERT_TRUE(runner.is_ok()) << runner.status().message();
   for (const char* marker : {"<image>", "<__media__>", "<|image|>"}) {
     const Result<PreparedRequest> without =
@@ -103,7 +79,7 @@ TEST(F23, AMarkerInTextStaysTextWithAndWithoutAPicture) {
 }
 
 TEST(F23, AMarkerInARawPromptIsRefusedBecauseNothingCouldFillIt) {
-  Result<Runner> runner = open(kGoldens + std::string("llava_clip/checkpoint"));
+  Result<Runner> runner = Runner::open(kGoldens + std::string("llava_clip/checkpoint"));
   ASSERT_TRUE(runner.is_ok());
   Request request;
   request.raw_prompt = "USER: <image> hello";
@@ -113,7 +89,7 @@ TEST(F23, AMarkerInARawPromptIsRefusedBecauseNothingCouldFillIt) {
 }
 
 TEST(F25, PicturesKeepTheirOrderAmongTheText) {
-  Result<Runner> runner = open("models/demo");
+  Result<Runner> runner = Runner::open("models/demo");
   ASSERT_TRUE(runner.is_ok()) << runner.status().message();
   const std::vector<std::string> names = pictures();
   ASSERT_GE(names.size(), 2u);
@@ -129,7 +105,7 @@ TEST(F25, PicturesKeepTheirOrderAmongTheText) {
 }
 
 TEST(F49, APromptThatOverflowsInsideAPictureIsRefusedWithLengths) {
-  Result<Runner> runner = open("models/demo");
+  Result<Runner> runner = Runner::open("models/demo");
   ASSERT_TRUE(runner.is_ok());
   std::string text;
   while (text.size() < 3000) text += "what color is it? ";
@@ -147,7 +123,7 @@ TEST(F49, APromptThatOverflowsInsideAPictureIsRefusedWithLengths) {
 TEST(F60, EveryBlockStaysFiniteOverColoursAndSizes) {
   for (const std::string& model :
        {std::string("models/demo"), kGoldens + std::string("llava_siglip/checkpoint")}) {
-    Result<Runner> runner = open(model);
+    Result<Runner> runner = Runner::open(model);
     ASSERT_TRUE(runner.is_ok()) << runner.status().message();
     int64_t n_seen = 0;
     runner->engine->registry().set_tap([&](const std::string& name, const View& view) {
@@ -176,7 +152,7 @@ TEST(F60, EveryBlockStaysFiniteOverColoursAndSizes) {
 }
 
 TEST(F61, AnAnswerDoesNotDependOnWhatWasAskedBefore) {
-  Result<Runner> runner = open(kGoldens + std::string("llava_clip/checkpoint"));
+  Result<Runner> runner = Runner::open(kGoldens + std::string("llava_clip/checkpoint"));
   ASSERT_TRUE(runner.is_ok());
   const std::vector<std::string> names = pictures();
   std::vector<std::vector<int32_t>> first;
@@ -204,7 +180,7 @@ TEST(F66, AMissingHeadIsRefusedUnlessTheConfigTiesIt) {
   ASSERT_NE(at, std::string::npos);
   config.replace(at, 27, "\"tie_word_embeddings\": false");
   ASSERT_TRUE(write_file(folder + "/config.json", config).is_ok());
-  const Result<Runner> runner = open(folder);
+  const Result<Runner> runner = Runner::open(folder);
   ASSERT_FALSE(runner.is_ok());
   EXPECT_THAT(runner.status().message(), HasSubstr("lm_head.weight"));
 }

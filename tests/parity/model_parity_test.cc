@@ -5,11 +5,9 @@
 
 #include <cmath>
 
-#include "backends/backend_list.h"
 #include "backends/cpu/cpu_isa.h"
-#include "engine/engine.h"
 #include "parity/golden.h"
-#include "prep/preprocessor.h"
+#include "parity/runner.h"
 
 namespace triptych::parity {
 namespace {
@@ -24,28 +22,14 @@ std::ostream& operator<<(std::ostream& out, const Variant& v) {
   return out << v.golden << " " << v.isa << (v.bf16_activations ? " bf16" : " f32");
 }
 
-/// A checkpoint ready to answer, at one CPU level.
-struct Runner {
-  std::unique_ptr<Checkpoint> checkpoint;
-  std::unique_ptr<Preprocessor> prep;
-  std::unique_ptr<Engine> engine;
-
-  static Result<Runner> open(const std::string& path, const Variant& variant, int64_t chunk_rows) {
-    Runner out;
-    EngineOptions options;
-    options.settings.cpu_isa = variant.isa;
-    options.settings.threads = "2";
-    options.settings.matmul = variant.bf16_activations ? "bf16" : "f32";
-    options.settings.kv_dtype = "f32";  // as transformers keeps it when it runs in float32
-    options.limits.chunk_rows = chunk_rows;
-    TRIPTYCH_ASSIGN_OR_RETURN(out.checkpoint, Checkpoint::open(path));
-    TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*out.checkpoint));
-    TRIPTYCH_ASSIGN_OR_RETURN(out.prep, Preprocessor::load(*out.checkpoint, spec));
-    TRIPTYCH_ASSIGN_OR_RETURN(const Backend backend, backends().front().make(options.settings));
-    TRIPTYCH_ASSIGN_OR_RETURN(out.engine, Engine::load(*out.checkpoint, backend, options));
-    return out;
-  }
-};
+Result<Runner> open(const std::string& path, const Variant& variant, int64_t chunk_rows) {
+  EngineOptions options;
+  options.settings.cpu_isa = variant.isa;
+  options.settings.matmul = variant.bf16_activations ? "bf16" : "f32";
+  options.settings.kv_dtype = "f32";  // as transformers keeps it when it runs in float32
+  options.limits.chunk_rows = chunk_rows;
+  return Runner::open(path, options);
+}
 
 struct Outcome {
   PreparedRequest prepared;
@@ -145,7 +129,7 @@ TEST_P(ModelParity, MatchesTransformers) {
   const bool bf16 = variant.bf16_activations;
   for (const std::string& path : golden->checkpoints) {
     SCOPED_TRACE(path);
-    Result<Runner> runner = Runner::open(path, variant, 512);
+    Result<Runner> runner = open(path, variant, 512);
     ASSERT_TRUE(runner.is_ok()) << runner.status().message();
     for (const GoldenRun& wanted : golden->runs) {
       SCOPED_TRACE(wanted.name);
@@ -175,8 +159,8 @@ TEST_P(ModelParity, ChunkedPrefillEqualsWhole) {
   const Variant& variant = GetParam();
   const Result<Golden> golden = load_golden(variant.golden);
   ASSERT_TRUE(golden.is_ok());
-  Result<Runner> whole = Runner::open(golden->checkpoints[0], variant, 512);
-  Result<Runner> chunked = Runner::open(golden->checkpoints[0], variant, 7);
+  Result<Runner> whole = open(golden->checkpoints[0], variant, 512);
+  Result<Runner> chunked = open(golden->checkpoints[0], variant, 7);
   ASSERT_TRUE(whole.is_ok() && chunked.is_ok());
   for (const GoldenRun& wanted : golden->runs) {
     if (wanted.beyond_max_positions) continue;
