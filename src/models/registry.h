@@ -18,6 +18,7 @@ struct ModelEntry {
   /// decoder's config: the root of a text-only model, or a part of a multimodal one.
   Result<TextSpec> (*parse_text)(const ConfigReader& config, const ConfigSection& text);
   Status (*parse_media)(const ConfigReader& config, ModelSpec& spec);  ///< null: text only
+  /// Binds the weights. A decoder family fills model.decoder alone: multimodal families call it.
   Status (*build)(const ModelSpec& spec, WeightStore& store, Model& model);
 };
 
