@@ -15,6 +15,14 @@ inline Lanes dot_pairs(Lanes sum, __m512i a, __m512i b) {
   return {_mm512_dpbf16_ps(sum.v, (__m512bh)a, (__m512bh)b)};
 }
 
+/// The same pair of bf16 in all lanes. It is made opaque because clang 16 crashes on a broadcast
+/// that it sees used as a vector of bf16.
+inline __m512i splat_pair(int pair) {
+  __m512i out = _mm512_set1_epi32(pair);
+  __asm__("" : "+v"(out));
+  return out;
+}
+
 struct StepDot : StepBase<2, 64> {
   template <int MR, int NP>
   static TRIPTYCH_ALWAYS_INLINE void run(const std::byte* a, const std::byte* w,
@@ -26,7 +34,7 @@ struct StepDot : StepBase<2, 64> {
     unroll<MR>([&](auto r) __attribute__((always_inline)) {
       int pair = 0;
       std::memcpy(&pair, a + r.value * 64, sizeof(pair));
-      const __m512i x = _mm512_set1_epi32(pair);
+      const __m512i x = splat_pair(pair);
       unroll<NP>([&](auto p) __attribute__((always_inline)) {
         acc[p.value][r.value] = dot_pairs(acc[p.value][r.value], x, b[p.value]);
       });
@@ -37,7 +45,7 @@ struct StepDot : StepBase<2, 64> {
 int64_t peak(int64_t steps, float* sink) {
   constexpr int kChains = 16;
   Lanes acc[kChains];
-  const __m512i x = _mm512_set1_epi32(static_cast<int>(sink[0]));
+  const __m512i x = splat_pair(static_cast<int>(sink[0]));
   for (Lanes& a : acc) a = Lanes::splat(sink[0]);
   for (int64_t i = 0; i < steps; ++i) {
     unroll<kChains>([&](auto c) __attribute__((always_inline)) {
