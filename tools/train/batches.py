@@ -13,7 +13,7 @@ import torch
 import easy_vqa_data
 from questions import MIX, Asker
 from render import scene_arrays
-from scenes import Scene
+from scenes import CANVAS, Scene
 from vocabulary import ASSISTANT, END, TASKS, USER
 
 IMAGE_TOKENS = 576
@@ -22,7 +22,9 @@ PAIR_PREFIX, PAIR_ROW = 2 + 2 * IMAGE_TOKENS, 254  # of two pictures; the sum is
 EASY_VQA_PICTURES = 8                           # how many pictures of a batch come from easy-VQA (none in pairs)
 MAX_TURNS = 64                                  # answers a row may hold
 
-TOKEN, POSITION, CONVERSATION, TURN, TASK = range(5)  # what the channels of a row hold
+TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE = range(6)  # what the channels of a row hold
+CHANNELS = 6
+PLACE_GRID = 24  # the place of an object that a question names is the cell of its centre in a grid this fine
 
 PIECES = re.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+")
 
@@ -34,7 +36,11 @@ class PieceTokenizer:
         self.tokenizer, self.cache = tokenizer, {}
 
     def __call__(self, text):
-        ids = []
+        return self.with_ends(text)[0]
+
+    def with_ends(self, text):
+        """The ids, and {index behind a piece in the text: number of ids up to there}."""
+        ids, ends, at = [], {}, 0
         for piece in PIECES.findall(text):
             known = self.cache.get(piece)
             if known is None:
@@ -42,11 +48,17 @@ class PieceTokenizer:
                 if len(self.cache) < 200000:
                     self.cache[piece] = known
             ids += known
-        return ids
+            at += len(piece)
+            ends[at] = len(ids)
+        return ids, ends
+
+
+def place_of(thing):
+    return int(thing.cy * PLACE_GRID / CANVAS) * PLACE_GRID + int(thing.cx * PLACE_GRID / CANVAS)
 
 
 class RowPacker:
-    """Fills one row [5, S] with conversations about one subject until it is full."""
+    """Fills one row [6, S] with conversations about one subject until it is full."""
 
     def __init__(self, r, ids, asker, mix, lead_tasks):
         self.r, self.ids, self.asker = r, ids, asker
@@ -60,7 +72,7 @@ class RowPacker:
                 question = self.next_question(conversation == 0 and last is None, last, subject)
                 if question is None:
                     continue
-                asked, answer = self.ids(question.text), self.ids(question.answer)
+                (asked, ends), answer = self.ids.with_ends(question.text), self.ids(question.answer)
                 tokens = ([USER] if last else []) + asked + [ASSISTANT] + answer + [END]
                 n, n_answer = len(tokens), len(answer) + 1
                 if used + n > room or turn >= MAX_TURNS:
@@ -68,6 +80,10 @@ class RowPacker:
                 span, learned = slice(used, used + n), slice(used + n - 1 - n_answer, used + n - 1)
                 out[TOKEN, span], out[POSITION, span] = tokens, range(position, position + n)
                 out[CONVERSATION, span] = conversation
+                for phrase, thing in question.mentions:
+                    behind = question.text.lower().find(phrase.lower()) + len(phrase)
+                    if behind in ends:
+                        out[PLACE, used + (last is not None) + ends[behind] - 1] = place_of(thing)
                 out[TURN, learned], out[TASK, learned] = turn, TASKS.index(question.task)
                 used, position, turn, last = used + n, position + n, turn + 1, question
             if used > room - 12:
@@ -85,9 +101,10 @@ class RowPacker:
 
 
 class Batches(torch.utils.data.IterableDataset):
-    """Yields (scene arrays..., easy-VQA picture indices [8 or 0], rows [n, 5, S]).
+    """Yields (scene arrays..., easy-VQA picture indices [8 or 0], rows [n, 6, S]).
 
-    In `rows`, TASK is 0 or more where the next token is part of an answer. S is 0 while only the tower trains
+    In `rows`, TASK is 0 or more where the next token is part of an answer, and PLACE at the last token of a
+    phrase that names one object (the object's place). S is 0 while only the tower trains
     (`progress` below `tower_until`); n is half the number of pictures when questions are about two. The first eight
     pictures of a batch of single pictures are to be replaced by the easy-VQA pictures named.
     """
@@ -109,7 +126,7 @@ class Batches(torch.utils.data.IterableDataset):
             early = progress < self.easy_until
             scenes = [Scene(r, easy=early and r.random() < .8) for _ in range(self.pictures)]
             if progress < self.tower_until:
-                yield *scene_arrays(scenes), torch.zeros(0, dtype=torch.long), torch.zeros(self.pictures, 5, 0)
+                yield *scene_arrays(scenes), torch.zeros(0, dtype=torch.long), torch.zeros(self.pictures, CHANNELS, 0)
             elif not early and r.random() < self.pair_share:
                 rows = self.empty_rows(self.pictures // 2, PAIR_ROW)
                 for i, row in enumerate(rows):
@@ -127,6 +144,6 @@ class Batches(torch.utils.data.IterableDataset):
 
     @staticmethod
     def empty_rows(n, length):
-        rows = np.zeros((n, 5, length), np.int16)
-        rows[:, CONVERSATION] = rows[:, TASK] = -1
+        rows = np.zeros((n, CHANNELS, length), np.int16)
+        rows[:, CONVERSATION] = rows[:, TASK] = rows[:, PLACE] = -1
         return rows

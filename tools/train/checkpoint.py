@@ -111,6 +111,15 @@ def from_hugging_face(folder):
     return w
 
 
+def with_adapter(weights, folder):
+    """The trainer's weights with the linear_layernorm projector of the folder's adapter.safetensors in place of theirs."""
+    from safetensors.torch import load_file
+    f = {k: v.float() for k, v in load_file(os.path.join(folder, 'adapter.safetensors')).items()}
+    kept = {k: v for k, v in weights.items() if not k.startswith('p.')}
+    return kept | {'p.W': f[PROJECTOR + 'linear.weight'][None], 'p.b': f[PROJECTOR + 'linear.bias'],
+                   'p.norm_w': f[PROJECTOR + 'layer_norm.weight'], 'p.norm_b': f[PROJECTOR + 'layer_norm.bias']}
+
+
 def write(folder, weights, base, *, only_projector=False):
     """A checkpoint folder with `weights`; tokenizer, template and processor files are copied from the folder `base`.
     `only_projector` leaves tower and decoder out of the tensors (they are those of the base; see adapter.py)."""

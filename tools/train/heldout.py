@@ -2,7 +2,7 @@
 
   python heldout.py ../../tests/eval [demo] [free] [easy_vqa] [turns]
 
-demo: the wording of training; free: wording that training never uses; easy_vqa: a question about each test picture;
+demo: template questions (plain wordings of training); free: wording that training never uses; easy_vqa: a question about each test picture;
 turns: questions that lean on the turn before. The seeds are used nowhere else. Needs Pillow, torch and easy-vqa.
 """
 import argparse
@@ -22,7 +22,7 @@ from render import Renderer, scene_arrays
 from scenes import Scene
 from vocabulary import TASKS
 
-SIZES = [280, 300, 320, 336, 360, 384, 400, 420, 448, 480, 512]
+SIZES = [320, 336, 360, 384, 400, 420, 448, 480, 512]
 SINGLE_TASKS = [t for t in TASKS if t not in ('two', 'easy_vqa')]
 CHOICES = {'further': ('a', 'b'), 'which': ('p', 'q')}  # kinds whose answer is one of two slots of the question
 
@@ -133,9 +133,9 @@ def generated_rows(folder, seed, pictures, say, *, per_picture, pairs, at_least)
 
 
 def demo(folder):
-    rows = generated_rows(folder, 'held-out demo', 260, phrasings.say,
+    rows = generated_rows(folder, 'held-out demo', 260, phrasings.template,
                           per_picture=len(SINGLE_TASKS), pairs=260, at_least=220)
-    write_set(folder, 'demo', 'Generated pictures and questions in the wording of training; seeds that training never uses.', rows)
+    write_set(folder, 'demo', 'Generated pictures of 1 to 16 objects and template questions; seeds that training never uses.', rows)
 
 
 def free(folder):

@@ -9,7 +9,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from batches import CONVERSATION, MAX_TURNS, POSITION, TASK, TOKEN, TURN
+from batches import CONVERSATION, MAX_TURNS, PLACE, PLACE_GRID, POSITION, TASK, TOKEN, TURN
 from scenes import CANVAS
 from vocabulary import BOS, CHARS, COLORS, MAX_TEXT, SHAPES, TASKS, USER
 
@@ -22,6 +22,7 @@ GRID = CANVAS // PATCH
 LAYER_NORM_EPS, RMS_EPS, ROPE_THETA = 1e-6, 1e-5, 10000.
 PROJECTORS = ('mlp', 'linear_layernorm')
 PROJECTOR_LAYER_NORM_EPS = 1e-5
+PLACE_LAYER = 5       # after so many decoder layers a named object's place must be known (in training)
 
 
 def initial_weights(projector='mlp', seed=0):
@@ -42,6 +43,7 @@ def initial_weights(projector='mlp', seed=0):
         'l.embed': matrix(VOCAB, d, std=.02), 'l.norm': one(d), 'l.n1': one(dl, d), 'l.Wqkv': matrix(dl, 2, d, d),
         'l.Wo': matrix(dl, d, d, std=out), 'l.n2': one(dl, d), 'l.Wgu': matrix(dl, 2, ff, d), 'l.Wd': matrix(dl, d, ff, std=out),
         'aux.kind': matrix(len(SHAPES) + 1, d), 'aux.color': matrix(len(COLORS), d), 'aux.char': matrix(len(CHARS), d),
+        'aux.place': matrix(2 * PLACE_GRID, d),
     }
     return weights | initial_projector(projector, g)
 
@@ -160,7 +162,8 @@ class Model:
         return loss, torch.stack(right).detach()
 
     def hidden(self, pictures, token, position, conversation):
-        """Last layer's output [n, S, 256] at the tokens behind the pictures [n, k * 576, 256] (projected features)."""
+        """At the tokens behind the pictures [n, k * 576, 256] (projected features): the last layer's output [n, S, 256]
+        and that of layer PLACE_LAYER."""
         (n, length), dev = token.shape, token.device
         embed = self.weights['l.embed']
         begin = F.embedding(torch.tensor([BOS, USER], device=dev), embed).expand(n, 2, WIDTH)
@@ -175,14 +178,27 @@ class Model:
                           torch.where(see, 0., -3e4).to(x.dtype)], 2)[:, None]
         for i, layer in enumerate(self.layers('l.', 'n1 Wqkv Wo n2 Wgu Wd')):
             x = self.decoder_block(x, cos, sin, mask, prefix, i == DECODER_LAYERS - 1, *layer)
-        return x
+            if i + 1 == PLACE_LAYER:
+                early = x[:, prefix:]
+        return x, early
+
+    def place_loss(self, h, place):
+        """Cross entropy of row and column of the objects that questions name, at the token that ends the name."""
+        logits = F.linear(F.rms_norm(h, (WIDTH,)), self.weights['aux.place']).float().flatten(0, 1)
+        known = (place >= 0).flatten()
+        row, column = place.flatten() // PLACE_GRID, place.flatten() % PLACE_GRID
+        loss = sum(F.cross_entropy(x, torch.where(known, y, -1), ignore_index=-1, reduction='sum')
+                   for x, y in zip(logits.split(PLACE_GRID, -1), (row, column)))
+        return loss / known.sum().clamp(min=1)
 
     def question_loss(self, features, rows, task_weight):
-        """Loss over the answers, and by task the number of answers wholly right and of all answers [2, tasks]."""
+        """Loss over the answers, loss over the places of named objects, and by task the number of answers wholly right
+        and of all answers [2, tasks]."""
         rows = rows.long()
-        token, position, conversation, turn, task = (rows[:, i] for i in (TOKEN, POSITION, CONVERSATION, TURN, TASK))
+        channels = (TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE)
+        token, position, conversation, turn, task, place = (rows[:, i] for i in channels)
         n = rows.shape[0]
-        h = self.hidden(self.project(features).reshape(n, -1, WIDTH), token, position, conversation)
+        h, early = self.hidden(self.project(features).reshape(n, -1, WIDTH), token, position, conversation)
         label = F.pad(token[:, 1:], (0, 1))
         weight = task_weight[task] * (task >= 0)
         loss, hit = self.answer_loss(h, self.weights['l.norm'], self.weights['l.embed'], label, weight)
@@ -190,4 +206,4 @@ class Model:
         right = right.scatter_reduce(1, turn, (hit | (task < 0)).float(), 'amin').flatten()
         kind = torch.full((n, MAX_TURNS), -1, device=token.device).scatter_reduce(1, turn, task, 'amax').flatten()
         by_task = F.one_hot(kind.clamp(min=0), len(TASKS)).float() * (kind >= 0)[:, None]
-        return loss, torch.stack([(by_task * right[:, None]).sum(0), by_task.sum(0)])
+        return loss, self.place_loss(early, place), torch.stack([(by_task * right[:, None]).sum(0), by_task.sum(0)])

@@ -2,14 +2,16 @@
 from collections import Counter, defaultdict, namedtuple
 
 import phrasings
+import wordings
 from vocabulary import COLORS, FIRST, NO, NUMBERS, PLURALS, SECOND, SHAPES, TEXT, YES, group, with_article
 
-# `kind` names what was asked more finely than the task does (chance is stated by kind); `topic` is the object spoken of.
-Question = namedtuple('Question', 'task kind text answer topic', defaults=(None,))
+# `kind` names what was asked more finely than the task does (chance is stated by kind); `topic` is the object spoken of;
+# `mentions` lists (phrase, object) of the objects that the text names.
+Question = namedtuple('Question', 'task kind text answer topic mentions', defaults=(None, ()))
 
 # How often a task is drawn for a question about one picture.
-MIX = dict(color=1., shape=.9, count=2.2, exist=1.6, spatial=6., locate=1., cell=1., read=1.6, more=1.8, describe=.5)
-FAR = 40  # pixels by which two centres must differ for left, right, above and below
+MIX = dict(color=1.2, shape=.8, count=2.2, exist=1.6, spatial=8., locate=1., cell=1.6, read=2., more=2., describe=.3)
+FAR = 56  # pixels by which two centres must differ for left, right, above and below
 
 
 class Asker:
@@ -23,8 +25,8 @@ class Asker:
         """A Question of the task about one scene (`two`: about two), or None when the scene does not allow one."""
         return getattr(self, task)(*scenes)
 
-    def question(self, task, kind, answer, wording=None, topic=None, **slots):
-        return Question(task, kind, self.say(self.r, wording or kind, **slots), answer, topic)
+    def question(self, task, kind, answer, wording=None, topic=None, mentions=(), **slots):
+        return Question(task, kind, self.say(self.r, wording or kind, **slots), answer, topic, mentions)
 
     def least(self, key, options):
         """The answer given least often so far among the keys of `options`, and one of the things asked that have it."""
@@ -42,12 +44,14 @@ class Asker:
     def color(self, scene):
         r = self.r
         subjects = [(t, 'the ' + SHAPES[t.kind]) for t in scene.shapes if scene.by_kind[t.kind] == 1]
-        subjects += [(t, f'the text "{t.text}"') for t in scene.texts if r.random() < .3]
+        if len(scene.texts) <= 2:
+            subjects += [(t, f'the text "{t.text}"') for t in scene.texts if r.random() < .4]
         if len(scene.texts) == 1:
             subjects.append((scene.texts[0], 'the text'))
         if subjects:
             thing, phrase = r.choice(subjects)
-            return self.question('color', 'color', COLORS[thing.color], topic=thing, a=phrase)
+            return self.question('color', 'color', COLORS[thing.color], topic=thing, mentions=[(phrase, thing)],
+                                 a=phrase)
 
     def shape(self, scene):
         subjects = [t for t in scene.shapes if scene.by_color[t.color] == 1]
@@ -136,18 +140,22 @@ class Asker:
         apart = b.cx - a.cx if way < 2 else b.cy - a.cy
         true = (apart > 0) == (way % 2 == 0)
         name_a, name_b = 'the ' + a.name(), 'the ' + b.name()
+        mentions = [(name_a, a), (name_b, b)]
         if r.random() < .4:
             if self.balanced('further', 0 if true else 1, (0, 1)):
                 return self.question('spatial', 'further', name_a if true else name_b,
+                                     mentions=mentions,
                                      a=name_a, b=name_b, r=r.choice(phrasings.FURTHER[way]))
             return None
-        return self.yes_no('spatial', 'spatial', true, a=name_a, b=name_b, r=r.choice(phrasings.RELATIONS[way]))
+        return self.yes_no('spatial', 'spatial', true, mentions=mentions, a=name_a, b=name_b,
+                           r=r.choice(phrasings.RELATIONS[way]))
 
     def locate(self, scene):
         subjects = [t for t in scene.unique if t.clear]
         if subjects:
             thing = self.r.choice(subjects)
-            return self.question('locate', 'locate', thing.place(), topic=thing, a='the ' + thing.name())
+            phrase = 'the ' + thing.name()
+            return self.question('locate', 'locate', thing.place(), topic=thing, mentions=[(phrase, thing)], a=phrase)
 
     def cell(self, scene):
         r = self.r
@@ -276,4 +284,4 @@ class Asker:
             return None
         task, wording, answer, *rest = r.choice(options)
         topic, phrase = rest if rest else (thing, '')
-        return Question(task, 'follow_up', r.choice(phrasings.FOLLOW_UPS[wording]).format(a=phrase), answer, topic)
+        return Question(task, 'follow_up', r.choice(wordings.FOLLOW_UPS[wording]).format(a=phrase), answer, topic)

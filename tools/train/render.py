@@ -110,24 +110,39 @@ class Renderer:
         # Backgrounds: 0 flat, 1 gradient with noise, 2 clutter, 3 like a photo, 4 a pattern.
         kind = torch.multinomial(torch.tensor([.2, .2, .25, .22, .13], device=dev), n, True, generator=g)
         p['kind'] = kind.view(n, 1, 1, 1)
-        base = uniform(n, 1, 1, 1, low=.4, high=.64)
-        has = lambda name: ((color == COLORS.index(name)) & present).any(1).view(n, 1, 1, 1)
-        x = uniform(n, 1, 1, 1)
-        base = torch.where((x < .3) & ~has('white'), uniform(n, 1, 1, 1, low=.82, high=1.), base)
-        base = torch.where((x > .85) & ~has('black'), uniform(n, 1, 1, 1, low=0., high=.15), base)
-        p['base'] = base + uniform(n, 3, 1, 1, low=-.08, high=.08)
+        is_text = kind_color[..., 0] == TEXT
+        p['base'] = self.base_colors(n, uniform, color, present, p['fill'], is_text)
+        calm = torch.where(is_text.any(1), .6, 1.).view(n, 1, 1, 1)  # texts must stay legible
         p['slope_x'], p['slope_y'] = uniform(n, 3, 1, 1, low=-.08, high=.08), uniform(n, 3, 1, 1, low=-.08, high=.08)
         p['noise'] = normal(n, 3, size, size) * uniform(n, 1, 1, 1, high=.035)
-        p['blobs'], p['tiles'] = normal(n, 3, 7, 7) * .05, normal(n, 1, 24, 24) * uniform(n, 1, 1, 1, high=.05)
+        p['blobs'] = normal(n, 3, 7, 7) * .05 * calm
+        p['tiles'] = normal(n, 1, 24, 24) * uniform(n, 1, 1, 1, high=.05) * calm
         rough = uniform(n, 1, 1, 1, low=.45, high=.85)
         for i, octave in enumerate(GRAIN):
             light, tint = normal(n, 1, octave, octave), normal(n, 3, octave, octave)
-            p[f'grain{i}'] = (light * .07 + tint * .025) * rough ** i
+            p[f'grain{i}'] = (light * .07 + tint * .025) * rough ** i * calm
         p['horizon'] = torch.cat([uniform(n, 1, 1, 1, low=-.8, high=.8), uniform(n, 1, 1, 1, low=-.1, high=.1)], 1)
         angle, step = uniform(n, 1, 1, high=math.pi), uniform(n, 1, 1, low=.08, high=.7)
-        p['pattern'] = torch.stack([angle.cos() * step, angle.sin() * step, uniform(n, 1, 1, low=.02, high=.07),
+        p['pattern'] = torch.stack([angle.cos() * step, angle.sin() * step, uniform(n, 1, 1, low=.02, high=.07) * calm[:, 0],
                                     torch.randint(0, 3, (n, 1, 1), device=dev, generator=g).float()], 1)
         return p
+
+    def base_colors(self, n, uniform, color, present, fill, is_text):
+        """[n, 3, 1, 1] main colours of the backgrounds: mostly of middle brightness, light or dark only without white or
+        black objects, and of five drawn for a picture the one that its texts stand out from most."""
+        tries = 5
+        has = lambda name: ((color == COLORS.index(name)) & present).any(1).view(n, 1, 1)
+        light = uniform(n, tries, 1, low=.38, high=.66)
+        x = uniform(n, 1, 1)
+        light = torch.where((x < .3) & ~has('white'), uniform(n, tries, 1, low=.82, high=1.), light)
+        light = torch.where((x > .85) & ~has('black'), uniform(n, tries, 1, low=0., high=.15), light)
+        base = light + uniform(n, tries, 3, low=-.08, high=.08)
+        luma = torch.tensor([.299, .587, .114], device=self.device)
+        apart = base[:, :, None] - fill[:, None]  # [n, tries, 16, 3]
+        contrast = apart.abs().sum(-1) + 3 * (apart * luma).sum(-1).abs()
+        contrast = torch.where(is_text[:, None], contrast, 9.).amin(-1)
+        best = contrast.argmax(1)[:, None, None].expand(n, 1, 3)
+        return base.gather(1, best).view(n, 3, 1, 1)
 
     def background(self, p):
         """[n, 3, size, size]"""

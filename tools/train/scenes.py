@@ -147,11 +147,11 @@ def make_thing(r, box, kind, color, in_grid, readable):
     if kind == TEXT:
         length = r.randint(3, MAX_TEXT)
         fit = lambda n: min((width - 2 * GAP) / (GLYPH_ADVANCE * n), (height - 2 * GAP) / GLYPH_HEIGHT)
-        while length > 3 and fit(length) < .85:
+        while length > 3 and fit(length) < .9:
             length -= 1
-        if fit(length) >= .8:
+        if fit(length) >= .85:
             text = ''.join(r.choices(CHARS, k=length)) if readable else '2'
-            return Thing(TEXT, color, text, min(fit(length), r.uniform(.85, 1.3 if in_grid else 2.2)), 1.)
+            return Thing(TEXT, color, text, min(fit(length), r.uniform(.9, 1.35 if in_grid else 2.2)), 1.)
         kind = r.randrange(8)
     aspect = r.uniform(.9, 1.1)
     largest = min((width / 2 - GAP) / aspect, (height / 2 - GAP) * aspect)

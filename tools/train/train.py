@@ -41,6 +41,7 @@ def arguments():
     ap.add_argument('--from-scratch', action='store_true', help='random start weights; from the base only its files')
     ap.add_argument('--projector', choices=network.PROJECTORS, default='mlp',
                     help='linear_layernorm: train only a new projector of this kind; tower and decoder stay frozen')
+    ap.add_argument('--freeze-tower', action='store_true', help='train projector and decoder only')
     ap.add_argument('--dropout', type=float, default=.05, help='after a linear_layernorm projector, in training')
     ap.add_argument('--out', required=True, help='checkpoint folder to write (averaged weights)')
     ap.add_argument('--state', help='file of the whole training state, to resume from')
@@ -50,11 +51,13 @@ def arguments():
     ap.add_argument('--until', type=float, default=1., help='share of the schedule done at the end of this run')
     ap.add_argument('--peak', type=float, default=1., help='highest learning rate, as a multiple of that in muon.py')
     ap.add_argument('--object-loss', type=float, default=.3, help='first weight of the dense loss on the tower')
+    ap.add_argument('--place-loss', type=float, default=.1,
+                    help='weight of the loss on the places of objects that questions name')
     ap.add_argument('--pictures', type=int, default=128, help='pictures a step and process')
     ap.add_argument('--workers', type=int, default=14, help='worker processes that make questions, a process')
     ap.add_argument('--device', default='cuda', choices=('cuda', 'cpu'))
     ap.add_argument('--seed', type=int, default=1)
-    ap.add_argument('--log', help='CSV file of the curves, appended to')
+    ap.add_argument('--curves', help='CSV file of the curves, appended to')
     return ap.parse_args()
 
 
@@ -129,6 +132,7 @@ class Trainer:
     def __init__(self, a):
         self.a, self.processes = a, Processes(a.device)
         self.only_projector = a.projector != 'mlp'
+        self.tower_frozen = self.only_projector or a.freeze_tower
         saved = torch.load(a.state, map_location='cpu', weights_only=True) if a.resume else None
         self.begin = saved['share'] if saved else 0.
         self.progress = multiprocessing.Value('d', self.begin)
@@ -145,7 +149,7 @@ class Trainer:
             start |= {k: v for k, v in kept.items() if not (self.only_projector and k.startswith('p.'))}
         dtype = torch.bfloat16 if cuda else torch.float32
         self.weights = {k: v.to(dev, dtype) for k, v in start.items()}
-        trained = {k: v.requires_grad_() for k, v in self.weights.items() if not self.only_projector or k.startswith('p.')}
+        trained = {k: v.requires_grad_() for k, v in self.weights.items() if self.is_trained(k)}
         self.optimiser = Muon(trained)
         if not saved and not a.from_scratch:
             for k, v in trained.items():  # masters start from the exact weights, not from their working copies
@@ -158,6 +162,11 @@ class Trainer:
         self.easy_vqa = easy_vqa_data.Pictures(easy_vqa_data.load('train')[0], dev)
         self.task_weight = torch.tensor([TASK_WEIGHT.get(t, 1.) for t in TASKS], device=dev)
         self.tally = torch.zeros(2, len(TASKS), device=dev)
+
+    def is_trained(self, name):
+        if self.only_projector:
+            return name.startswith('p.')
+        return not (self.tower_frozen and name.startswith('v.'))
 
     def start_data(self, tokenizer):
         a = self.a
@@ -179,15 +188,17 @@ class Trainer:
                 pictures[:len(shown)] = self.easy_vqa.large(shown)
             pixels = self.augment(pictures, self.generator)
             object_patch, char_patch = character_patches(kind_color, length, geometry, network.PATCH)
-        with torch.set_grad_enabled(not self.only_projector):
+        with torch.set_grad_enabled(not self.tower_frozen):
             features = self.model.tower(pixels)
         loss, tower = 0., torch.zeros(3, device=self.processes.device)
-        if not self.only_projector:
+        if not self.tower_frozen:
             loss, tower = self.model.object_loss(features, kind_color, chars, length, object_patch, char_patch)
         if rows.shape[2]:
-            asked, by_task = self.model.question_loss(features, rows, self.task_weight)
+            asked, places, by_task = self.model.question_loss(features, rows, self.task_weight)
             self.tally += by_task
-            loss = asked + self.a.object_loss * max(.1, 1 - share / .7) * loss
+            if self.only_projector:
+                places = 0.  # the head that reads them is not trained
+            loss = asked + self.a.place_loss * places + self.a.object_loss * max(.1, 1 - share / .7) * loss
         return loss, tower
 
     def warm_up(self):
@@ -213,7 +224,7 @@ class Trainer:
         a, processes, optimiser = self.a, self.processes, self.optimiser
         if a.device == 'cuda':
             self.warm_up()
-        curves, steps, share, elapsed = Curves(a.log), 0, self.begin, 0.
+        curves, steps, share, elapsed = Curves(a.curves), 0, self.begin, 0.
         scale, best, good = 1., 99., None
         start = time.time()
         while not a.steps or steps < a.steps:
