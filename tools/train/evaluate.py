@@ -8,13 +8,13 @@ linear_layernorm projector is run with that module put in the place of LLaVA's o
 import argparse
 import json
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 
-import numpy as np
 import torch
 from PIL import Image
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
+from scoring import mean_picture, score
 from vocabulary import TASKS
 
 
@@ -39,23 +39,6 @@ def put_adapter(model, folder, config, dtype):
     tensors = load_file(os.path.join(folder, 'model.safetensors'))
     module.load_state_dict({k[len(prefix):]: v for k, v in tensors.items() if k.startswith(prefix)})
     (model.model if hasattr(model, 'model') else model).multi_modal_projector = module.to(dtype)
-
-
-def items_of(answer):
-    return Counter(item.strip('. ') for item in answer.replace('. Row', ', Row').split(','))
-
-
-def score(task, predicted, answer):
-    """1 for an exact match; for descriptions the share of listed objects that are right."""
-    if task != 'describe':
-        return float(predicted == answer)
-    said, true = items_of(predicted), items_of(answer)
-    return (said & true).total() / max(said.total(), true.total())
-
-
-def mean_picture(image):
-    mean = np.asarray(image.convert('RGB'), np.float64).mean((0, 1)).round().astype(np.uint8)
-    return Image.new('RGB', image.size, tuple(int(v) for v in mean))
 
 
 def messages(row):
