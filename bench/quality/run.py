@@ -1,4 +1,4 @@
-"""Accuracy of the shipped demo model on the held-out sets, by our binary and by transformers on the same files, with and without the picture. `make eval-demo` runs it.
+"""Accuracy of the demo model on the held-out sets, by our binary and by transformers on the same files. `make eval-demo` runs it.
 
 transformers' answers are kept in build/quality and used again while model, set and versions stay the same.
 """
@@ -18,6 +18,11 @@ from scoring import task_scores
 from triptych_cli import ROOT, Triptych, needed
 
 SETS = ("demo", "free", "easy_vqa", "turns")
+SMALL_TASK = 100  # questions; below it one answer is worth a point and more, and the task counts in its set's total only
+NAMES = (
+    "color", "shape", "count", "exist", "spatial", "locate", "cell", "read", "more", "describe_items", "two", "free", "easy_vqa",
+    "turns", "blind_excess_max", "hf_gap_max",
+)  # fmt: skip
 CACHE = ROOT / "build" / "quality"
 
 
@@ -66,18 +71,24 @@ def our_answers(ours, model, folder, limit, blind):
 
 
 def evaluate(ours, model, name, limit, threads, with_transformers):
-    """{column: {task: accuracy in points}} of one set, and the chance of each task."""
+    """{column: {task: accuracy in points}} of one set, the chance of each task, and the tasks with enough questions to compare."""
     folder = ROOT / "tests" / "eval" / name
     rows = read_set(folder, limit)
     answers = {"ours": our_answers(ours, model, folder, limit, False), "blind": our_answers(ours, model, folder, limit, True)}
     if with_transformers:
         answers["transformers"] = transformers_answers(model, folder, rows, limit, threads)
-    chance = {task: 100 * value["chance"] for task, value in json.loads((folder / "set.json").read_text())["tasks"].items()}
+    tasks = json.loads((folder / "set.json").read_text())["tasks"]
+    chance = {task: 100 * value["chance"] for task, value in tasks.items()}
+    total = sum(value["questions"] for value in tasks.values())
+    chance["all"] = sum(chance[task] * value["questions"] for task, value in tasks.items()) / total
+    large = {"all", *(task for task, value in tasks.items() if value["questions"] >= SMALL_TASK)}
+    if "describe" in large:
+        large.add("describe_items")
     result = {column: task_scores(rows, values) for column, values in answers.items()}
     if with_transformers:
         differing = [row["id"] for row in rows if answers["ours"][str(row["id"])] != answers["transformers"][str(row["id"])]]
         print(f"{name}: {len(rows)} questions; {len(differing)} answers differ from transformers' ({', '.join(map(str, differing[:10]))})")
-    return result, chance
+    return result, chance, large
 
 
 def print_table(name, result, chance):
@@ -102,24 +113,24 @@ def main():
     ours = Triptych(arguments.binary, arguments.threads)
     result, gaps, excess = {}, defaultdict(float), defaultdict(float)
     for name in arguments.sets:
-        scores, chance = evaluate(ours, arguments.model, name, arguments.limit, arguments.threads, not arguments.without_transformers)
+        scores, chance, large = evaluate(ours, arguments.model, name, arguments.limit, arguments.threads, not arguments.without_transformers)
         print_table(name, scores, chance)
         if name == "demo":
             result.update({task: value for task, value in scores["ours"].items() if task not in ("all", "describe")})
         else:
             result[name] = scores["ours"]["all"]
-        for task in chance:
-            if task in scores["blind"]:  # a limited run may lack a task
+        for task in large:
+            if task in chance and task in scores["blind"]:  # a limited run may lack a task
                 excess[name, task] = scores["blind"][task] - chance[task]
-        for task, value in scores.get("transformers", {}).items():
-            gaps[name, task] = abs(scores["ours"][task] - value)
+            if task in scores.get("transformers", {}):
+                gaps[name, task] = abs(scores["ours"][task] - scores["transformers"][task])
     result["blind_excess_max"] = max(excess.values())
     if gaps:
         result["hf_gap_max"] = max(gaps.values())
     print("\nlargest over chance without the picture: %.2f points, %s" % (result["blind_excess_max"], max(excess, key=excess.get)))
     if gaps:
         print("largest distance to transformers: %.2f points, %s" % (result["hf_gap_max"], max(gaps, key=gaps.get)))
-    print("RESULT " + triptych_cli.flat_json(result))
+    print("RESULT " + triptych_cli.flat_json({name: result[name] for name in NAMES if name in result}))
 
 
 if __name__ == "__main__":
