@@ -14,8 +14,8 @@ ask() {
   "$triptych" chat models/demo --image "$1" --stats "$2"
 }
 
-ask tests/eval/demo/images/018.jpg "What does the purple text say?"
-ask tests/eval/demo/images/022.jpg "How many bars are there?"
-ask tests/eval/demo/images/011.jpg "Describe the picture."
+ask tests/eval/demo/images/074.jpg "What does the text say?"
+ask tests/eval/demo/images/037.jpg "How many crosses are in the picture?"
+ask tests/eval/demo/images/042.jpg "Describe the picture."
 
 printf '\nYour own picture and question:  %s chat models/demo --image FILE "QUESTION"\n' "$triptych"
