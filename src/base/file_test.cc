@@ -15,7 +15,10 @@ using testing::HasSubstr;
 
 class FileTest : public testing::Test {
  protected:
-  FileTest() : folder_(testing::TempDir() + "file_test") {
+  // A folder a test: ctest runs them side by side.
+  FileTest()
+      : folder_(testing::TempDir() + "file_test_" +
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
