@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "ops/rows.h"
 
@@ -254,36 +255,43 @@ Status Engine::merge_media(int64_t first, int64_t n_rows, const View& hidden) {
   return Status::ok();
 }
 
+/// Runs one sequence's rows through the decoder: `hidden` holds their embeddings, the first of them
+/// at position `first`. Fills `logits` with those of the last logits.shape[0] rows.
+Status Engine::run_decoder(const View& hidden, int64_t first, const std::vector<int32_t>& pages,
+                           const View& logits) {
+  const int64_t n_rows = hidden.shape[0];
+  const int64_t n_logits = logits.shape[0];
+  std::vector<int32_t> positions(static_cast<size_t>(n_rows));
+  std::iota(positions.begin(), positions.end(), static_cast<int32_t>(first));
+  std::vector<int32_t> logit_rows(static_cast<size_t>(n_logits));
+  std::iota(logit_rows.begin(), logit_rows.end(), static_cast<int32_t>(n_rows - n_logits));
+  const SequenceRows rows{
+      .row = 0, .n_rows = n_rows, .kv_len = first + n_rows, .pages = pages.data()};
+  return model_->decoder->forward(context(),
+                                  {.hidden = hidden,
+                                   .positions = positions.data(),
+                                   .sequences = &rows,
+                                   .n_sequences = 1,
+                                   .kv_layers = kv_.layers().data(),
+                                   .logit_rows = logit_rows.data(),
+                                   .n_logit_rows = n_logits},
+                                  logits);
+}
+
 /// Runs the next `n_rows` tokens through the decoder and commits them to the cache. With `logits`,
 /// those of the last row are copied there.
 Status Engine::forward_rows(int64_t n_rows, std::vector<float>* logits) {
   Sequence& s = *sequence_;
-  const OpContext ctx = context();
   const ArenaScope scope(scratch_);
   TRIPTYCH_ASSIGN_OR_RETURN(
       View hidden, scratch_.allocate(DType::kF32, Shape{n_rows, model_->spec.text.hidden_size}));
-  TRIPTYCH_RETURN_IF_ERROR(model_->decoder->embed(ctx, s.ids.data() + s.n_cached, hidden));
+  TRIPTYCH_RETURN_IF_ERROR(model_->decoder->embed(context(), s.ids.data() + s.n_cached, hidden));
   TRIPTYCH_RETURN_IF_ERROR(merge_media(s.n_cached, n_rows, hidden));
-  std::vector<int32_t> positions(static_cast<size_t>(n_rows));
-  for (int64_t i = 0; i < n_rows; ++i) {
-    positions[static_cast<size_t>(i)] = static_cast<int32_t>(s.n_cached + i);
-  }
-  const SequenceRows rows{
-      .row = 0, .n_rows = n_rows, .kv_len = s.n_cached + n_rows, .pages = s.pages.data()};
-  const auto last = static_cast<int32_t>(n_rows - 1);
   const int64_t n_logits = logits != nullptr ? 1 : 0;
   TRIPTYCH_ASSIGN_OR_RETURN(
       View out, scratch_.allocate(DType::kF32, Shape{n_logits, model_->spec.text.vocab_size}));
   registry_.tap("decoder.embeddings", hidden);
-  TRIPTYCH_RETURN_IF_ERROR(model_->decoder->forward(ctx,
-                                                    {.hidden = hidden,
-                                                     .positions = positions.data(),
-                                                     .sequences = &rows,
-                                                     .n_sequences = 1,
-                                                     .kv_layers = kv_.layers().data(),
-                                                     .logit_rows = &last,
-                                                     .n_logit_rows = n_logits},
-                                                    out));
+  TRIPTYCH_RETURN_IF_ERROR(run_decoder(hidden, s.n_cached, s.pages, out));
   s.n_cached += n_rows;
   if (logits != nullptr) logits->assign(out.f32(), out.f32() + out.shape[1]);
   return Status::ok();

@@ -62,6 +62,8 @@ class Engine {
   Engine(const Backend& backend, ThreadPool* pool);
   OpContext context();
   Status encode_slice();
+  Status run_decoder(const View& hidden, int64_t first, const std::vector<int32_t>& pages,
+                     const View& logits);
   Status forward_rows(int64_t n_rows, std::vector<float>* logits);
   Status merge_media(int64_t first, int64_t n_rows, const View& hidden);
   Result<std::optional<TokenEvent>> advance();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "engine/engine.h"
 
@@ -24,7 +23,6 @@ double log_probability(const float* logits, int64_t n, int32_t id) {
 
 Status Engine::score_window(const std::vector<int32_t>& ids, int64_t begin, int64_t end,
                             const std::vector<int32_t>& pages, std::vector<double>& out) {
-  const OpContext ctx = context();
   const int64_t vocab = model_->spec.text.vocab_size;
   TRIPTYCH_ASSIGN_OR_RETURN(Tensor logits, Tensor::allocate(DType::kF32, Shape{kLogitRows, vocab}));
   for (int64_t row = begin; row < end; row += kLogitRows) {
@@ -32,22 +30,8 @@ Status Engine::score_window(const std::vector<int32_t>& ids, int64_t begin, int6
     const ArenaScope scope(scratch_);
     TRIPTYCH_ASSIGN_OR_RETURN(
         View hidden, scratch_.allocate(DType::kF32, Shape{n, model_->spec.text.hidden_size}));
-    TRIPTYCH_RETURN_IF_ERROR(model_->decoder->embed(ctx, ids.data() + row, hidden));
-    std::vector<int32_t> positions(static_cast<size_t>(n));
-    std::iota(positions.begin(), positions.end(), static_cast<int32_t>(row - begin));
-    std::vector<int32_t> wanted(static_cast<size_t>(n));
-    std::iota(wanted.begin(), wanted.end(), 0);
-    const SequenceRows rows{
-        .row = 0, .n_rows = n, .kv_len = row - begin + n, .pages = pages.data()};
-    TRIPTYCH_RETURN_IF_ERROR(model_->decoder->forward(ctx,
-                                                      {.hidden = hidden,
-                                                       .positions = positions.data(),
-                                                       .sequences = &rows,
-                                                       .n_sequences = 1,
-                                                       .kv_layers = kv_.layers().data(),
-                                                       .logit_rows = wanted.data(),
-                                                       .n_logit_rows = n},
-                                                      logits.view().rows(0, n)));
+    TRIPTYCH_RETURN_IF_ERROR(model_->decoder->embed(context(), ids.data() + row, hidden));
+    TRIPTYCH_RETURN_IF_ERROR(run_decoder(hidden, row - begin, pages, logits.view().rows(0, n)));
     for (int64_t i = 0; i < n && row + i + 1 < end; ++i) {
       out.push_back(
           log_probability(logits.f32() + i * vocab, vocab, ids[static_cast<size_t>(row + i + 1)]));

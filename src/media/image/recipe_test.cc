@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "media/image/test_pixels.h"
 
@@ -136,7 +137,7 @@ TEST(Recipe, ClassDefaultsAndSpellings) {
 
 TEST(Recipe, NestedFileWins) {
   const std::string dir = testing::TempDir() + "/recipe_nested";
-  ASSERT_EQ(std::system(("mkdir -p " + dir).c_str()), 0);
+  std::filesystem::create_directories(dir);
   const std::string legacy = R"({"image_processor_type": "CLIPImageProcessor", "size": 100})";
   ASSERT_TRUE(write_file(dir + "/preprocessor_config.json", legacy).is_ok());
   ASSERT_TRUE(write_file(dir + "/processor_config.json", R"({"patch_size": 14})").is_ok());
