@@ -87,6 +87,8 @@ inline Lanes exp2_of_whole(Lanes n) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(lo, 23)),
           _mm256_castsi256_ps(_mm256_slli_epi32(hi, 23))};
 }
+/// a 2^n for whole n in [-126, 127].
+inline Lanes times_exp2(Lanes a, Lanes n) { return a * exp2_of_whole(n); }
 /// a where x is negative, else b.
 inline Lanes where_negative(Lanes x, Lanes a, Lanes b) {
   const __m256 zero = _mm256_setzero_ps();

@@ -50,11 +50,8 @@ inline Lanes abs_of(Lanes a) { return {_mm512_abs_ps(a.v)}; }
 inline Lanes round_of(Lanes a) {
   return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
-/// 2^n of whole n in [-126, 127].
-inline Lanes exp2_of_whole(Lanes n) {
-  const __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(biased, 23))};
-}
+/// a 2^n for whole n in [-126, 127].
+inline Lanes times_exp2(Lanes a, Lanes n) { return {_mm512_scalef_ps(a.v, n.v)}; }
 /// a where x is negative, else b.
 inline Lanes where_negative(Lanes x, Lanes a, Lanes b) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, _mm512_setzero_ps(), _CMP_LT_OQ), b.v, a.v)};

@@ -93,6 +93,8 @@ inline Lanes exp2_of_whole(const Lanes& n) {
     return std::bit_cast<float>(static_cast<uint32_t>(whole + 127) << 23);
   });
 }
+/// a 2^n for whole n in [-126, 127].
+inline Lanes times_exp2(const Lanes& a, const Lanes& n) { return a * exp2_of_whole(n); }
 /// a where x is negative, else b.
 inline Lanes where_negative(const Lanes& x, const Lanes& a, const Lanes& b) {
   return Lanes::each([&](int i) { return x.v[i] < 0.0f ? a.v[i] : b.v[i]; });

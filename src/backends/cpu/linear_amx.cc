@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked.h"
+
 namespace triptych {
 namespace {
 
@@ -20,6 +22,9 @@ constexpr int kTileBytes = 1024;
 constexpr int kTileRows = 16;
 constexpr int64_t kPairsPerTile = 16;
 constexpr uintptr_t kTilePrefetchBytes = 2048;
+// 32 rows of it are 36 KiB: three quarters of the first-level cache. Panels are read past it
+// (tileloaddt1), or each would drive the rows out that the next one needs.
+constexpr int64_t kStripK = 576;
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
@@ -43,6 +48,64 @@ void configure(int64_t m) {
 
 void release() { _tile_release(); }
 
+/// BesideArgs on its way through the steps of a call. What it runs is short: the products of the
+/// next step must be within reach of the out-of-order window, or the tiles stand still.
+class Beside {
+ public:
+  Beside(const BesideArgs& args, int64_t steps)
+      : finished_(args.finished),
+        panels_(args.panels),
+        rows_(args.rows),
+        next_tile_(reinterpret_cast<const std::byte*>(args.next_tile)) {
+    rows_left_ = finished_.rows;
+    rows_at_once_ = static_cast<int>(2 * ceil_div(finished_.rows, steps));
+    panels_.n = ceil_div(panels_.n, steps);
+    rows_.n = ceil_div(rows_.n, steps);
+    tile_lines_ = next_tile_ != nullptr ? ceil_div(kTileLines, steps) : 0;
+  }
+
+  inline __attribute__((always_inline)) void step(int64_t t) {
+    // Of every second step, as a call has a cost of its own.
+    if (t % 2 == 0 && rows_left_ > 0) write_rows(std::min(rows_at_once_, rows_left_));
+    advance(panels_);
+    advance(rows_);
+    for (int64_t i = 0; i < tile_lines_; ++i) __builtin_prefetch(next_tile_ + i * 64, 1, 3);
+    next_tile_ += tile_lines_ * 64;
+  }
+
+  void finish() {
+    if (rows_left_ > 0) write_rows(rows_left_);
+  }
+
+ private:
+  static constexpr int64_t kTileLines = 4 * kTileBytes / 64;
+
+  static inline __attribute__((always_inline)) void advance(BesideArgs::Lines& lines) {
+    for (int64_t i = 0; i < lines.n; ++i) {
+      __builtin_prefetch(lines.at[0], 0, 2);
+      __builtin_prefetch(lines.at[1], 0, 2);
+      lines.at[0] += 64;
+      lines.at[1] += 64;
+    }
+  }
+
+  void write_rows(int n) {
+    finished_.rows = n;
+    linear_epilogue(finished_);
+    finished_.tile += n * kPanelRows;
+    finished_.row0 += n;
+    rows_left_ -= n;
+  }
+
+  EpilogueArgs finished_;
+  BesideArgs::Lines panels_;
+  BesideArgs::Lines rows_;
+  const std::byte* next_tile_;
+  int64_t tile_lines_;
+  int rows_left_;
+  int rows_at_once_;
+};
+
 /// Walks K a tile at a time: `step(a, b)` gets the offset of A's tile and a pointer per panel.
 /// The last pairs of K are copied beside zeros, so that a whole tile can be read.
 template <int kPanelCount, typename Step>
@@ -51,12 +114,14 @@ inline __attribute__((always_inline)) void walk(const MicroArgs& args, Step step
   const int64_t whole = pairs / kPairsPerTile;
   const std::byte* b[kPanelCount];
   for (int p = 0; p < kPanelCount; ++p) b[p] = args.w + p * args.panel_bytes;
+  Beside beside(*args.beside, ceil_div(pairs, kPairsPerTile));
   for (int64_t t = 0; t < whole; ++t) {
     step(t * kTileBytes, b);
+    beside.step(t);
     for (int p = 0; p < kPanelCount; ++p) b[p] += kTileBytes;
   }
   const int64_t left = pairs % kPairsPerTile;
-  if (left == 0) return;
+  if (left == 0) return beside.finish();
   alignas(64) std::byte last[kPanelCount][kTileBytes];
   for (int p = 0; p < kPanelCount; ++p) {
     std::memcpy(last[p], b[p], static_cast<size_t>(left) * 64);
@@ -66,6 +131,7 @@ inline __attribute__((always_inline)) void walk(const MicroArgs& args, Step step
   // The tile loads below are invisible to the compiler's alias analysis.
   __asm__ volatile("" ::"r"(last) : "memory");
   step(whole * kTileBytes, b);
+  beside.finish();
 }
 
 inline void prefetch_tile(const std::byte* b) {
@@ -147,8 +213,8 @@ void rows32_panels1(const MicroArgs& args) {
   TRIPTYCH_START_TILE(0, 0, 0)
   TRIPTYCH_START_TILE(1, 0, kTileRows)
   walk<1>(args, [&](int64_t a, const std::byte* const* b) {
-    _tile_loadd(6, b[0], 64);
     _tile_loadd(4, args.a + a, 64);
+    _tile_stream_loadd(6, b[0], 64);
     _tile_loadd(5, second + a, 64);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 5, 6);
@@ -164,12 +230,12 @@ void rows32_panels2(const MicroArgs& args) {
   TRIPTYCH_START_TILE(2, 1, 0)
   TRIPTYCH_START_TILE(3, 1, kTileRows)
   walk<2>(args, [&](int64_t a, const std::byte* const* b) {
-    _tile_loadd(6, b[0], 64);
     _tile_loadd(4, args.a + a, 64);
-    _tile_loadd(5, second + a, 64);
-    _tile_loadd(7, b[1], 64);
+    _tile_stream_loadd(6, b[0], 64);
     _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(5, second + a, 64);
     _tile_dpbf16ps(1, 5, 6);
+    _tile_stream_loadd(7, b[1], 64);
     _tile_dpbf16ps(2, 4, 7);
     _tile_dpbf16ps(3, 5, 7);
   });
@@ -212,7 +278,11 @@ LinearKernels linear_amx() {
   out.micro[1][4] = &rows16_panels4;
   out.micro[2][1] = &rows32_panels1;
   out.micro[2][2] = &rows32_panels2;
-  out.gemm_panels = 4;
+  out.gemm_panels = 16;
+  out.unit_floats = kMaxUnitFloats;
+  out.units_per_thread = 2;
+  out.strip_k = kStripK;
+  out.works_beside = true;
   out.pack = &pack_strip_bf16<kTileRows>;
   out.chunk = 32;
   out.epilogue = &linear_epilogue;

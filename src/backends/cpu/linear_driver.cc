@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "backends/cpu/linear_plan.h"
 #include "base/checked.h"
 
 namespace triptych {
@@ -11,110 +12,10 @@ namespace {
 // Below these sizes one thread is faster than waking the others.
 constexpr int64_t kSerialPackElements = 32 << 10;
 constexpr int64_t kSerialMacs = 16 << 10;
-// Panels that many strips walk over stay in the second-level cache: K is cut where they would not.
-// So do the packed rows of one unit of work where K is whole.
-constexpr int64_t kPanelCacheBytes = 256 << 10;
-constexpr int64_t kRowCacheBytes = 512 << 10;
-// Sums of a unit of work, on the stack of its thread.
-constexpr int64_t kTileFloats = 8192;
-static_assert(kTileFloats >= kMaxPanels * kMaxTileRows * kPanelRows);
-// Units of work a thread, so that one that is held up leaves its share to the others.
-constexpr int64_t kUnitsPerThread = 4;
-
-/// How one call is cut: rows into strips of at most one kernel's height and blocks of strips,
-/// columns into chunks of panels, K into blocks. A unit of work is a block of strips against a
-/// chunk, over all of K.
-struct Plan {
-  const LinearKernels* kernels;
-  const LinearArgs* args;
-  const std::byte* strips;  ///< packed x
-  int64_t row_bytes;        ///< of packed x
-  int64_t quanta;
-  int64_t n_strips;
-  int64_t strips_per_block;
-  int64_t n_panels;
-  int64_t panel_bytes;
-  int64_t chunk;  ///< panels
-  int64_t n_chunks;
-  int64_t k_block;
-  int64_t n_units;
-
-  int64_t first_row(int64_t strip) const {
-    return std::min(args->m, quanta * strip / n_strips * kernels->row_quantum);
-  }
-  /// The place of element k0 (even) of a panel's rows.
-  const std::byte* panel(int64_t p, int64_t k0) const {
-    const auto skipped = static_cast<int64_t>(packed_weight_bytes(args->w.dtype, kPanelRows, k0));
-    return args->w.data + p * panel_bytes + skipped;
-  }
-  const std::byte* chunk_of_unit(int64_t unit) const { return panel(unit % n_chunks * chunk, 0); }
-  bool cuts_k() const { return k_block < args->w.k; }
-  int64_t max_strip_rows() const { return kernels->max_row_classes * kernels->row_quantum; }
-};
-
-int row_class(const LinearKernels& kernels, int64_t rows) {
-  return static_cast<int>(ceil_div(rows, kernels.row_quantum));
-}
-
-/// The most panels, at most `most`, that a kernel takes at once.
-int kernel_panels(const LinearKernels& kernels, int row_class, int64_t most) {
-  int panels = static_cast<int>(std::min<int64_t>(most, kMaxPanels));
-  while (kernels.micro[static_cast<size_t>(row_class)][static_cast<size_t>(panels)] == nullptr) {
-    --panels;
-  }
-  return panels;
-}
-
-/// One strip: as many panels a chunk as the kernel takes, fewer where that shares them evenly
-/// among the threads. Many strips: the size that is best for products.
-int64_t choose_chunk(const Plan& plan, int threads) {
-  const LinearKernels& kernels = *plan.kernels;
-  int64_t chunk = kernels.gemm_panels;
-  if (plan.n_strips == 1) {
-    chunk = kernel_panels(kernels, row_class(kernels, plan.args->m), kMaxPanels);
-    const int64_t rounds = ceil_div(plan.n_panels, threads * chunk);
-    chunk = ceil_div(plan.n_panels, threads * rounds);
-  }
-  return plan.args->gated ? round_up(chunk, 2) : chunk;
-}
-
-/// A multiple of every kernel's chunk, or all of K.
-int64_t choose_k_block(const Plan& plan) {
-  const int64_t k = plan.args->w.k;
-  const int64_t n_blocks = ceil_div(plan.chunk * plan.panel_bytes, kPanelCacheBytes);
-  if (plan.n_strips == 1 || n_blocks == 1) return k;
-  return round_up(ceil_div(k, n_blocks), 64);
-}
-
-int64_t choose_strips_per_block(const Plan& plan, int threads) {
-  const int64_t most = plan.cuts_k()
-                           ? kTileFloats / (plan.chunk * plan.max_strip_rows() * kPanelRows)
-                           : kRowCacheBytes / (plan.max_strip_rows() * plan.row_bytes);
-  int64_t strips = std::clamp<int64_t>(most, 1, plan.n_strips);
-  while (strips > 1 &&
-         plan.n_chunks * ceil_div(plan.n_strips, strips) < kUnitsPerThread * threads) {
-    strips = ceil_div(strips, 2);
-  }
-  return strips;
-}
-
-Plan make_plan(const LinearKernels& kernels, const LinearArgs& args, int threads) {
-  Plan plan{};
-  plan.kernels = &kernels;
-  plan.args = &args;
-  plan.strips = static_cast<const std::byte*>(args.scratch);
-  plan.row_bytes = ceil_div(args.w.k, kernels.chunk) * 64;
-  plan.quanta = ceil_div(args.m, kernels.row_quantum);
-  plan.n_strips = ceil_div(plan.quanta, kernels.max_row_classes);
-  plan.n_panels = ceil_div(args.w.n, kPanelRows);
-  plan.panel_bytes = static_cast<int64_t>(packed_weight_bytes(args.w.dtype, kPanelRows, args.w.k));
-  plan.chunk = choose_chunk(plan, threads);
-  plan.n_chunks = ceil_div(plan.n_panels, plan.chunk);
-  plan.k_block = choose_k_block(plan);
-  plan.strips_per_block = choose_strips_per_block(plan, threads);
-  plan.n_units = plan.n_chunks * ceil_div(plan.n_strips, plan.strips_per_block);
-  return plan;
-}
+// Sums of one call of a kernel, and what is enough where K is whole.
+constexpr int64_t kCallFloats = kMaxPanels * kMaxTileRows * kPanelRows;
+constexpr int64_t kWarmFloats = 8192;
+static_assert(kWarmFloats >= 2 * kCallFloats);
 
 /// A single row that lies as its strip would: the kernels read it where it is. (With an odd K,
 /// kernels that take pairs would read beyond the row.)
@@ -127,88 +28,190 @@ void pack_strips(const Plan& plan, int64_t begin, int64_t end) {
   auto* scratch = static_cast<std::byte*>(args.scratch);
   for (int64_t s = begin; s < end; ++s) {
     const int64_t row = plan.first_row(s);
-    plan.kernels->pack(args.x + row * args.ldx, args.ldx,
-                       static_cast<int>(plan.first_row(s + 1) - row), args.w.k,
-                       scratch + row * plan.row_bytes);
-  }
-}
-
-/// One strip against one chunk of panels.
-struct StripWork {
-  int64_t strip;
-  int64_t panel0;
-  int64_t panels;
-  float* tile;
-};
-
-/// Adds the products of K from k0 on to the strip's tile; `next` is read afterwards.
-void run_strip(const Plan& plan, const StripWork& work, int64_t k0, const std::byte* next) {
-  const LinearKernels& kernels = *plan.kernels;
-  const int64_t row = plan.first_row(work.strip);
-  const auto rows = static_cast<int>(plan.first_row(work.strip + 1) - row);
-  const int height = row_class(kernels, rows);
-  const int64_t tile_rows = height * kernels.row_quantum;
-  const int64_t rows_between_chunks = kernels.row_quantum == 1 ? rows : kernels.row_quantum;
-  for (int64_t p = 0; p < work.panels;) {
-    const int taken = kernel_panels(kernels, height, work.panels - p);
-    const bool last = p + taken == work.panels;
-    kernels.micro[static_cast<size_t>(height)][static_cast<size_t>(taken)](
-        {.a = plan.strips + row * plan.row_bytes + k0 / kernels.chunk * rows_between_chunks * 64,
-         .row_bytes = plan.row_bytes,
-         .w = plan.panel(work.panel0 + p, k0),
-         .panel_bytes = plan.panel_bytes,
-         .k = std::min(plan.k_block, plan.args->w.k - k0),
-         .rows = rows,
-         .resume = k0 > 0,
-         .tile = work.tile + p * tile_rows * kPanelRows,
-         .tile_rows = tile_rows,
-         .next = last ? next : plan.panel(work.panel0 + p + taken, k0)});
-    p += taken;
-  }
-  if (k0 + plan.k_block < plan.args->w.k) return;
-  kernels.epilogue({.tile = work.tile,
-                    .tile_rows = tile_rows,
-                    .rows = rows,
-                    .panels = static_cast<int>(work.panels),
-                    .row0 = row,
-                    .panel0 = work.panel0,
-                    .linear = plan.args});
-}
-
-void run_unit(const Plan& plan, int64_t unit, const std::byte* next_chunk) {
-  alignas(64) float tiles[kTileFloats];
-  const int64_t k = plan.args->w.k;
-  const int64_t first = unit / plan.n_chunks * plan.strips_per_block;
-  const int64_t last = std::min(plan.n_strips, first + plan.strips_per_block);
-  const int64_t panel0 = unit % plan.n_chunks * plan.chunk;
-  const int64_t panels = std::min(plan.chunk, plan.n_panels - panel0);
-  // Sums wait between blocks of K; otherwise every strip uses the same, warm, tile.
-  const int64_t tile_stride = plan.cuts_k() ? plan.chunk * plan.max_strip_rows() * kPanelRows : 0;
-  for (int64_t k0 = 0; k0 < k; k0 += plan.k_block) {
-    const std::byte* next_block =
-        k0 + plan.k_block < k ? plan.panel(panel0, k0 + plan.k_block) : next_chunk;
-    for (int64_t s = first; s < last; ++s) {
-      run_strip(plan,
-                {.strip = s,
-                 .panel0 = panel0,
-                 .panels = panels,
-                 .tile = tiles + (s - first) * tile_stride},
-                k0, s + 1 == last ? next_block : plan.panel(panel0, k0));
+    const auto rows = static_cast<int>(plan.first_row(s + 1) - row);
+    for (int64_t k0 = 0; k0 < args.w.k; k0 += plan.k_block) {
+      plan.kernels->pack(args.x + row * args.ldx + k0, args.ldx, rows, plan.block_k(k0),
+                         scratch + plan.strip_offset(s, k0));
     }
   }
 }
 
+/// What a thread holds while it works.
+struct Progress {
+  float* sums;  ///< of a unit where K is cut, else of two calls
+  int64_t calls = 0;
+  BesideArgs beside;
+};
+
+/// What the calls of one strip bring nearer of the next block's operands: all calls of a block
+/// together everything once.
+class LookAhead {
+ public:
+  LookAhead(const Plan& plan, const Block& block, const Block& next, int64_t strip) {
+    const int64_t nth = strip - block.first_strip;
+    const int64_t k = plan.block_k(next.k0);
+    const int64_t lines = ceil_div(ceil_div(k, 2), block.last_strip - block.first_strip);
+    panel_ = plan.panel(next.panel0, next.k0) + nth * lines * 64;
+    panel_bytes_ = plan.panel_bytes;
+    panel_lines_ = lines;
+    n_panels_ = next.panels;
+    // The same rows over all of K are near already.
+    if (!plan.cuts_k() && next.first_strip == block.first_strip) return;
+    const int64_t quantum = plan.kernels->row_quantum;
+    rows_ = plan.strip(std::min(next.first_strip + nth, next.last_strip - 1), next.k0);
+    second_rows_ = quantum * plan.row_bytes(next.k0);
+    row_lines_ = ceil_div(second_rows_ / 64, ceil_div(block.panels, 2));
+  }
+
+  /// The share of the call for panels p and p + 1 of the block.
+  void share(int64_t p, BesideArgs& beside) const {
+    const std::byte* panel = panel_ + p * panel_bytes_;
+    beside.panels = {{panel, panel + panel_bytes_}, p < n_panels_ ? panel_lines_ : 0};
+    const std::byte* rows = rows_ + p / 2 * row_lines_ * 64;
+    beside.rows = {{rows, rows + second_rows_}, row_lines_};
+  }
+
+ private:
+  const std::byte* panel_;
+  int64_t panel_bytes_;
+  int64_t panel_lines_;
+  int64_t n_panels_;
+  const std::byte* rows_ = nullptr;
+  int64_t second_rows_ = 0;
+  int64_t row_lines_ = 0;
+};
+
+/// One strip and some panels of a block, on their way through kernels.
+struct StripWork {
+  int64_t row0;
+  int rows;
+  int height;  ///< row class
+  int64_t tile_rows;
+};
+
+StripWork strip_work(const Plan& plan, int64_t strip) {
+  const int64_t row = plan.first_row(strip);
+  const auto rows = static_cast<int>(plan.first_row(strip + 1) - row);
+  const int height = row_class(*plan.kernels, rows);
+  return {row, rows, height, height * plan.kernels->row_quantum};
+}
+
+/// Operands of the kernel for `strip` and the panels of a block from p on.
+MicroArgs operands(const Plan& plan, const StripWork& work, const Block& block, int64_t strip,
+                   int64_t p, float* tile) {
+  return {.a = plan.strip(strip, block.k0),
+          .row_bytes = plan.row_bytes(block.k0),
+          .w = plan.panel(block.panel0 + p, block.k0),
+          .panel_bytes = plan.panel_bytes,
+          .k = plan.block_k(block.k0),
+          .rows = work.rows,
+          .resume = block.k0 > 0,
+          .tile = tile,
+          .tile_rows = work.tile_rows};
+}
+
+EpilogueArgs output(const Plan& plan, const StripWork& work, int64_t panel0, int64_t panels,
+                    const float* tile) {
+  return {.tile = tile,
+          .tile_rows = work.tile_rows,
+          .rows = work.rows,
+          .panels = static_cast<int>(panels),
+          .row0 = work.row0,
+          .panel0 = panel0,
+          .linear = plan.args};
+}
+
+bool ends_k(const Plan& plan, const Block& block) {
+  return block.k0 + plan.k_block >= plan.args->w.k;
+}
+
+MicroKernel kernel(const Plan& plan, const StripWork& work, int panels) {
+  return plan.kernels->micro[static_cast<size_t>(work.height)][static_cast<size_t>(panels)];
+}
+
+/// Adds the products of a block's K to a strip's sums; at the end of K they go to the output.
+void run_strip(const Plan& plan, const Block& block, const Block& next, int64_t strip,
+               Progress& progress) {
+  const StripWork work = strip_work(plan, strip);
+  // Sums wait between blocks of K; otherwise every strip uses the same, warm, tile.
+  float* const sums =
+      progress.sums + (plan.cuts_k() ? (strip - block.first_strip) * plan.strip_floats() : 0);
+  const Block& after = strip + 1 == block.last_strip ? next : block;
+  for (int64_t p = 0; p < block.panels;) {
+    const int taken = kernel_panels(*plan.kernels, work.height, block.panels - p);
+    const bool last = p + taken == block.panels;
+    MicroArgs args = operands(plan, work, block, strip, p, sums + p * work.tile_rows * kPanelRows);
+    args.next =
+        last ? plan.panel(after.panel0, after.k0) : plan.panel(block.panel0 + p + taken, block.k0);
+    kernel(plan, work, taken)(args);
+    p += taken;
+  }
+  if (ends_k(plan, block)) {
+    plan.kernels->epilogue(output(plan, work, block.panel0, block.panels, sums));
+  }
+}
+
+/// The same with kernels that work beside: each takes the sums of the call before it to the output.
+void run_strip_beside(const Plan& plan, const Block& block, const Block& next, int64_t strip,
+                      Progress& progress) {
+  const StripWork work = strip_work(plan, strip);
+  const LookAhead ahead(plan, block, next, strip);
+  BesideArgs& beside = progress.beside;
+  for (int64_t p = 0; p < block.panels;) {
+    const int taken = kernel_panels(*plan.kernels, work.height, block.panels - p);
+    float* tile = progress.sums + progress.calls++ % 2 * kCallFloats;
+    if (plan.cuts_k()) {
+      tile = progress.sums + (strip - block.first_strip) * plan.strip_floats() +
+             p * work.tile_rows * kPanelRows;
+      beside.next_tile = block.k0 > 0 ? tile + taken * work.tile_rows * kPanelRows : nullptr;
+    }
+    ahead.share(p, beside);
+    MicroArgs args = operands(plan, work, block, strip, p, tile);
+    args.beside = &beside;
+    kernel(plan, work, taken)(args);
+    beside.finished = {};
+    if (ends_k(plan, block)) {
+      beside.finished = output(plan, work, block.panel0 + p, taken, tile);
+    }
+    p += taken;
+  }
+}
+
+void finish(const Plan& plan, Progress& progress) {
+  if (progress.beside.finished.rows > 0) plan.kernels->epilogue(progress.beside.finished);
+  progress.beside.finished = {};
+}
+
+void run_unit(const Plan& plan, int64_t unit, int64_t next_unit, Progress& progress) {
+  const auto run = plan.kernels->works_beside ? &run_strip_beside : &run_strip;
+  Block block = first_block(plan, unit);
+  for (bool last = false; !last; block.k0 += plan.k_block) {
+    last = ends_k(plan, block);
+    Block next = block;
+    next.k0 += plan.k_block;
+    if (last) next = first_block(plan, next_unit);
+    for (int64_t s = block.first_strip; s < block.last_strip; ++s) {
+      run(plan, block, next, s, progress);
+    }
+  }
+  if (plan.cuts_k()) finish(plan, progress);  // the next unit starts where these sums are
+}
+
 /// Takes units until none is left. The next one is claimed before the current one is computed, so
 /// that its beginning can be prefetched.
+template <int64_t kFloats>
 void work(const Plan& plan, std::atomic<int64_t>& counter) {
   int64_t unit = counter.fetch_add(1, std::memory_order_relaxed);
   if (unit >= plan.n_units) return;
+  alignas(64) float sums[kFloats];
+  Progress progress{.sums = sums};
   if (plan.kernels->begin != nullptr) plan.kernels->begin(plan.args->m);
   while (unit < plan.n_units) {
     const int64_t following = counter.fetch_add(1, std::memory_order_relaxed);
-    run_unit(plan, unit, plan.chunk_of_unit(following < plan.n_units ? following : unit));
+    run_unit(plan, unit, following < plan.n_units ? following : unit, progress);
     unit = following;
   }
+  finish(plan, progress);
   if (plan.kernels->end != nullptr) plan.kernels->end();
 }
 
@@ -226,10 +229,11 @@ void run_linear(const LinearKernels& kernels, const LinearArgs& args, const Stre
                               [&](int64_t begin, int64_t end) { pack_strips(plan, begin, end); });
   }
   std::atomic<int64_t> counter{0};
+  const auto run = plan.cuts_k() ? &work<kMaxUnitFloats> : &work<kWarmFloats>;
   if (serial) {
-    work(plan, counter);
+    run(plan, counter);
   } else {
-    stream.pool->run([&](int) { work(plan, counter); });
+    stream.pool->run([&](int) { run(plan, counter); });
   }
 }
 

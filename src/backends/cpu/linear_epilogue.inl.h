@@ -22,7 +22,7 @@ inline Lanes exp_of(Lanes x) {
   p = fma(p, r, Lanes::splat(1.6666665459e-1f));
   p = fma(p, r, Lanes::splat(5.0000001201e-1f));
   p = fma(p, r * r, r + Lanes::splat(1.0f));
-  return p * exp2_of_whole(n);
+  return times_exp2(p, n);
 }
 
 /// x / (1 + e^-y), that is x * sigmoid(y).
@@ -52,76 +52,103 @@ inline Lanes gelu_tanh(Lanes x) {
   return times_sigmoid(x, inner * Lanes::splat(2.0f * 0.79788456f));
 }
 
-inline Lanes activate(Activation act, Lanes x) {
-  switch (act) {
-    case Activation::kNone:
-      return x;
-    case Activation::kGeluErf:
-      return gelu_erf(x);
-    case Activation::kGeluTanh:
-      return gelu_tanh(x);
-    case Activation::kQuickGelu:
-      return times_sigmoid(x, x * Lanes::splat(1.702f));
-    case Activation::kSilu:
-      return times_sigmoid(x, x);
-    case Activation::kRelu:
-      return max_of(Lanes::zero(), x);
-  }
+template <Activation act>
+inline Lanes activate(Lanes x) {
+  if constexpr (act == Activation::kGeluErf) return gelu_erf(x);
+  if constexpr (act == Activation::kGeluTanh) return gelu_tanh(x);
+  if constexpr (act == Activation::kQuickGelu) return times_sigmoid(x, x * Lanes::splat(1.702f));
+  if constexpr (act == Activation::kSilu) return times_sigmoid(x, x);
+  if constexpr (act == Activation::kRelu) return max_of(Lanes::zero(), x);
   return x;
 }
 
-/// Writes columns [column, column + n) of an output row, n at most 16.
-inline void finish_row(const LinearArgs& linear, Lanes sum, int64_t row, int64_t column, int n) {
+/// Writes `rows` rows of n columns, at most 16, from `row` and `column` on; `sums(r)` gives them.
+/// `whole`: n is 16.
+template <bool whole, typename Sums>
+inline void write_rows(const LinearArgs& linear, int64_t row, int64_t column, int rows, int n,
+                       Sums sums) {
   float* out = linear.out + row * linear.ldo + column;
   const float* residual =
       linear.residual != nullptr ? linear.residual + row * linear.ld_residual + column : nullptr;
-  if (n == 16) {
-    if (residual != nullptr) sum = sum + Lanes::load(residual);
-    sum.store(out);
-  } else {
-    if (residual != nullptr) sum = sum + Lanes::load_first(residual, n);
-    sum.store_first(out, n);
-  }
-}
-
-inline void gated_epilogue(const EpilogueArgs& args) {
-  const LinearArgs& linear = *args.linear;
-  for (int p = 0; p < args.panels; p += 2) {
-    const float* gate = args.tile + p * args.tile_rows * 16;
-    const float* up = gate + args.tile_rows * 16;
-    const int64_t column = (args.panel0 + p) / 2 * kPanelRows;
-    const float* bias =
-        linear.bias != nullptr ? linear.bias + (args.panel0 + p) * kPanelRows : nullptr;
-    for (int r = 0; r < args.rows; ++r) {
-      Lanes g = Lanes::load(gate + r * 16);
-      Lanes u = Lanes::load(up + r * 16);
-      if (bias != nullptr) {
-        g = g + Lanes::load(bias);
-        u = u + Lanes::load(bias + 16);
-      }
-      finish_row(linear, activate(linear.act, g) * u, args.row0 + r, column, 16);
+  for (int r = 0; r < rows; ++r, out += linear.ldo) {
+    Lanes sum = sums(r);
+    if (residual != nullptr) {
+      sum = sum + (whole ? Lanes::load(residual) : Lanes::load_first(residual, n));
+      residual += linear.ld_residual;
+    }
+    if (whole) {
+      sum.store(out);
+    } else {
+      sum.store_first(out, n);
     }
   }
 }
 
-void linear_epilogue(const EpilogueArgs& args) {
-  const LinearArgs& linear = *args.linear;
-  if (linear.gated) {
-    gated_epilogue(args);
-    return;
+template <Activation act>
+inline void gated_epilogue(const EpilogueArgs& args) {
+  const LinearArgs linear = *args.linear;  // a copy: stores to the output cannot change it
+  const bool biased = linear.bias != nullptr;
+  for (int p = 0; p < args.panels; p += 2) {
+    const float* gate = args.tile + p * args.tile_rows * 16;
+    const float* up = gate + args.tile_rows * 16;
+    const float* bias = linear.bias + (args.panel0 + p) * kPanelRows;
+    const Lanes gate_bias = biased ? Lanes::load(bias) : Lanes::zero();
+    const Lanes up_bias = biased ? Lanes::load(bias + 16) : Lanes::zero();
+    const int64_t column = (args.panel0 + p) / 2 * kPanelRows;
+    write_rows<true>(linear, args.row0, column, args.rows, 16, [&](int r) {
+      Lanes g = Lanes::load(gate + r * 16);
+      Lanes u = Lanes::load(up + r * 16);
+      if (biased) {
+        g = g + gate_bias;
+        u = u + up_bias;
+      }
+      return activate<act>(g) * u;
+    });
   }
+}
+
+template <Activation act>
+inline void plain_epilogue(const EpilogueArgs& args) {
+  const LinearArgs linear = *args.linear;  // a copy: stores to the output cannot change it
+  const bool biased = linear.bias != nullptr;
   for (int p = 0; p < args.panels; ++p) {
     const float* tile = args.tile + p * args.tile_rows * 16;
     const int64_t column = (args.panel0 + p) * kPanelRows;
     const int64_t left = linear.w.n - column;
     const int n = left < 16 ? static_cast<int>(left) : 16;
-    const Lanes bias =
-        linear.bias != nullptr ? Lanes::load_first(linear.bias + column, n) : Lanes::zero();
-    for (int r = 0; r < args.rows; ++r) {
+    const Lanes bias = biased ? Lanes::load_first(linear.bias + column, n) : Lanes::zero();
+    const auto sums = [&](int r) {
       Lanes sum = Lanes::load(tile + r * 16);
-      if (linear.bias != nullptr) sum = sum + bias;
-      finish_row(linear, activate(linear.act, sum), args.row0 + r, column, n);
+      if (biased) sum = sum + bias;
+      return activate<act>(sum);
+    };
+    if (n == 16) {
+      write_rows<true>(linear, args.row0, column, args.rows, 16, sums);
+    } else {
+      write_rows<false>(linear, args.row0, column, args.rows, n, sums);
     }
+  }
+}
+
+template <Activation act>
+void epilogue_with(const EpilogueArgs& args) {
+  return args.linear->gated ? gated_epilogue<act>(args) : plain_epilogue<act>(args);
+}
+
+void linear_epilogue(const EpilogueArgs& args) {
+  switch (args.linear->act) {
+    case Activation::kNone:
+      return epilogue_with<Activation::kNone>(args);
+    case Activation::kGeluErf:
+      return epilogue_with<Activation::kGeluErf>(args);
+    case Activation::kGeluTanh:
+      return epilogue_with<Activation::kGeluTanh>(args);
+    case Activation::kQuickGelu:
+      return epilogue_with<Activation::kQuickGelu>(args);
+    case Activation::kSilu:
+      return epilogue_with<Activation::kSilu>(args);
+    case Activation::kRelu:
+      return epilogue_with<Activation::kRelu>(args);
   }
 }
 

@@ -25,11 +25,37 @@ constexpr int kLinearFormats = 4;
 constexpr int kMaxPanels = 4;     ///< weight panels that one unit of work holds
 constexpr int kMaxTileRows = 32;  ///< rows of x that one strip holds
 constexpr int kMaxRowClasses = 12;
+constexpr int64_t kMaxUnitFloats = 65536;  ///< sums of a unit of work, on the stack of its thread
+
+/// A finished tile on its way to the output.
+struct EpilogueArgs {
+  const float* tile = nullptr;
+  int64_t tile_rows = 0;
+  int rows = 0;
+  int panels = 0;
+  int64_t row0 = 0;
+  int64_t panel0 = 0;
+  const LinearArgs* linear = nullptr;
+};
+
+/// What a call does beside its products, a share at every step, while the products wait for their
+/// operands (LinearKernels::works_beside).
+struct BesideArgs {
+  /// Two runs of cache lines to bring into the second-level cache.
+  struct Lines {
+    std::array<const std::byte*, 2> at{};
+    int64_t n = 0;  ///< of each
+  };
+  EpilogueArgs finished;             ///< an earlier tile that goes to the output; no rows: none
+  const float* next_tile = nullptr;  ///< sums from which the next call goes on, or null
+  Lines panels;                      ///< of what comes after this block
+  Lines rows;
+};
 
 /// One strip of rows against some panels over a block of K: raw sums into a tile.
 struct MicroArgs {
   const std::byte* a;  ///< packed strip (see LinearKernels::pack), at the block
-  int64_t row_bytes;   ///< of one packed row over the whole K
+  int64_t row_bytes;   ///< of one packed row of the block
   const std::byte* w;  ///< first panel, at the block
   int64_t panel_bytes;
   int64_t k;  ///< elements of the block
@@ -37,20 +63,11 @@ struct MicroArgs {
   bool resume;  ///< go on from the sums in the tile
   float* tile;  ///< panel p, row r at tile + (p * tile_rows + r) * 16
   int64_t tile_rows;
-  const std::byte* next;  ///< what this thread reads after this call, to prefetch its beginning
+  const std::byte* next =
+      nullptr;  ///< what this thread reads afterwards, to prefetch its beginning
+  const BesideArgs* beside = nullptr;
 };
 using MicroKernel = void (*)(const MicroArgs& args);
-
-/// A finished tile on its way to the output.
-struct EpilogueArgs {
-  const float* tile;
-  int64_t tile_rows;
-  int rows;
-  int panels;
-  int64_t row0;
-  int64_t panel0;
-  const LinearArgs* linear;
-};
 
 /// Kernels of one level and format.
 struct LinearKernels {
@@ -61,6 +78,15 @@ struct LinearKernels {
   std::array<std::array<MicroKernel, kMaxPanels + 1>, kMaxRowClasses + 1> micro{};
   /// Panels of a unit of work when there are many strips.
   int gemm_panels = 1;
+  /// Sums that a unit may keep while it walks over blocks of K; at most kMaxUnitFloats.
+  int64_t unit_floats = 8192;
+  /// Units of work a thread, so that one that is held up leaves its share to the others.
+  int units_per_thread = 4;
+  /// Blocks of K are no longer than this, so that a strip stays in the first-level cache while the
+  /// panels pass by; 0: the panels alone decide.
+  int64_t strip_k = 0;
+  /// Kernels take MicroArgs::beside, in place of `next`.
+  bool works_beside = false;
 
   /// Copies `rows` rows of x into the strip form: for each 64-byte chunk of K the chunk of each
   /// row in turn, the end of K filled with zeros. A strip takes
