@@ -163,6 +163,7 @@ Json Json::number(double v) {
   j.float_ = v;
   return j;
 }
+Json Json::number_or_null(std::optional<double> v) { return v ? number(*v) : Json(); }
 Json Json::string(std::string v) {
   Json j;
   j.kind_ = Kind::kString;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,8 @@ class Json {
   static Json boolean(bool v);
   static Json integer(int64_t v);
   static Json number(double v);
+  /// Null when there is no value: what was not measured is no zero.
+  static Json number_or_null(std::optional<double> v);
   static Json string(std::string v);
   static Json array(std::vector<Json> v = {});
   static Json object(std::vector<Member> v = {});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/checked.h"
 #include "base/json.h"
@@ -16,7 +17,7 @@ struct Run {
   double vision_ms = 0;
   double prefill_ms = 0;
   double decode_ms_per_token = 0;
-  double ttft_ms = 0;
+  double ttft_ms = 0;  ///< from the file to the first token
   int64_t prompt_tokens = 0;
 };
 
@@ -27,6 +28,7 @@ double median(std::vector<double> values) {
 
 double median_of(const std::vector<Run>& runs, double Run::*field) {
   std::vector<double> values;
+  values.reserve(runs.size());
   for (const Run& r : runs) values.push_back(r.*field);
   return median(std::move(values));
 }
@@ -57,14 +59,20 @@ Result<PreparedRequest> make_prompt(Session& session, const BenchOptions& option
 
 Result<Run> run_once(Session& session, const BenchOptions& options) {
   TRIPTYCH_ASSIGN_OR_RETURN(PreparedRequest prompt, make_prompt(session, options));
+  const auto n_prompt = static_cast<int64_t>(prompt.ids.size());
+  if (n_prompt + options.gen + 1 > session.context_tokens()) {
+    return out_of_range(
+        fmt::format("a prompt of {} tokens, its first and {} more do not fit: the "
+                    "context holds {}; lower --prompt-tokens or --gen",
+                    n_prompt, options.gen, session.context_tokens()));
+  }
   TRIPTYCH_ASSIGN_OR_RETURN(const Answer answer,
                             session.answer_prepared(std::move(prompt), nullptr));
   const Usage& u = answer.usage;
-  const double decoded = static_cast<double>(std::max<int64_t>(1, u.completion_tokens - 1));
   return Run{.vision_ms = u.encode_ms,
              .prefill_ms = u.prefill_ms,
-             .decode_ms_per_token = u.decode_ms / decoded,
-             .ttft_ms = u.ttft_ms(),
+             .decode_ms_per_token = u.decode_ms / static_cast<double>(u.decode_steps()),
+             .ttft_ms = u.ttft_ms().value_or(0),
              .prompt_tokens = u.prompt_tokens};
 }
 
@@ -74,47 +82,52 @@ struct Stage {
   double ms;
   double n_tokens;
   OpCost cost;
-  double fraction;  ///< of the limit
+  std::optional<double> fraction;  ///< of the limit; nothing where the machine has none
   const char* limit;
+  const char* ms_suffix;  ///< of the time's JSON key
 };
 
+std::optional<double> fraction_of(double rate, double peak) {
+  return peak > 0 ? std::optional(rate / peak) : std::nullopt;
+}
+
 Stage compute_stage(const char* name, double ms, double n_tokens, OpCost cost, double peak) {
-  return {
-      name,          ms, n_tokens, cost, peak > 0 && ms > 0 ? cost.flops / (ms * 1e-3) / peak : 0,
-      "of GEMM peak"};
+  const double rate = cost.flops / (ms * 1e-3);
+  return {name, ms, n_tokens, cost, fraction_of(rate, peak), "of GEMM peak", "_ms"};
 }
 
 Stage memory_stage(const char* name, double ms, double n_tokens, OpCost cost, double peak) {
-  return {name,
-          ms,
-          n_tokens,
-          cost,
-          peak > 0 && ms > 0 ? cost.bytes / (ms * 1e-3) / peak : 0,
-          "of read bandwidth"};
+  const double rate = cost.bytes / (ms * 1e-3);
+  return {name, ms, n_tokens, cost, fraction_of(rate, peak), "of read bandwidth", "_ms_per_token"};
+}
+
+/// "123 GFLOP/s", or "none" of a machine without such products.
+std::string peak_text(double flops) {
+  return flops > 0 ? fmt::format("{:.0f} GFLOP/s", flops / 1e9) : "none";
 }
 
 void print_stages(const std::vector<Stage>& stages) {
   fmt::print("{:<14} {:>10} {:>11} {:>10} {:>9}   {}\n", "stage", "ms", "tokens/s", "GFLOP/s",
              "GB/s", "fraction");
   for (const Stage& s : stages) {
-    if (s.ms <= 0) continue;
-    fmt::print("{:<14} {:>10.3f} {:>11.1f} {:>10.1f} {:>9.1f}   {:.2f} {}\n", s.name, s.ms,
+    fmt::print("{:<14} {:>10.3f} {:>11.1f} {:>10.1f} {:>9.1f}   {}\n", s.name, s.ms,
                1e3 * s.n_tokens / s.ms, s.cost.flops / s.ms / 1e6, s.cost.bytes / s.ms / 1e6,
-               s.fraction, s.limit);
+               s.fraction ? fmt::format("{:.2f} {}", *s.fraction, s.limit) : "-");
   }
 }
 
 void set_stage(Json& out, const Stage& s) {
   const std::string name = s.name;
-  out.set(name + "_gflops", Json::number(s.ms > 0 ? s.cost.flops / s.ms / 1e6 : 0));
-  out.set(name + "_gb_per_s", Json::number(s.ms > 0 ? s.cost.bytes / s.ms / 1e6 : 0));
-  out.set(name + "_fraction", Json::number(s.fraction));
+  out.set(name + s.ms_suffix, Json::number(s.ms));
+  out.set(name + "_gflops", Json::number(s.cost.flops / s.ms / 1e6));
+  out.set(name + "_gb_per_s", Json::number(s.cost.bytes / s.ms / 1e6));
+  out.set(name + "_fraction", Json::number_or_null(s.fraction));
 }
 
 /// All that a report says.
 struct Report {
   std::vector<Run> runs;
-  std::vector<Stage> stages;  ///< vision, prefill, decode
+  std::vector<Stage> stages;  ///< those that ran: vision with a picture, prefill, decode
   Ceilings ceilings;
   uint64_t peak_memory = 0;
 
@@ -131,21 +144,19 @@ Report make_report(Engine& engine, const BenchOptions& options, std::vector<Run>
   const Model& model = engine.model();
   const DType kv_dtype = engine.plan().kv.dtype;
   const int64_t n_prompt = runs.front().prompt_tokens;
-  OpCost vision;
-  int64_t image_tokens = 0;
   if (!options.image.empty()) {
-    image_tokens = model.spec.vision->n_features();
-    vision = model.vision_tower->cost();
+    const int64_t image_tokens = model.spec.vision->n_features();
+    OpCost vision = model.vision_tower->cost();
     vision += model.projector->cost(image_tokens);
+    out.stages.push_back(compute_stage("vision", median_of(runs, &Run::vision_ms),
+                                       static_cast<double>(image_tokens), vision, gemm_peak));
   }
-  out.stages = {
-      compute_stage("vision", median_of(runs, &Run::vision_ms), static_cast<double>(image_tokens),
-                    vision, gemm_peak),
+  out.stages.push_back(
       compute_stage("prefill", median_of(runs, &Run::prefill_ms), static_cast<double>(n_prompt),
-                    model.decoder->cost(n_prompt, n_prompt, 1, kv_dtype), gemm_peak),
-      memory_stage("decode", median_of(runs, &Run::decode_ms_per_token), 1,
-                   model.decoder->cost(1, n_prompt + options.gen / 2, 1, kv_dtype),
-                   out.ceilings.read_bytes_per_s)};
+                    model.decoder->cost(n_prompt, n_prompt, 1, kv_dtype), gemm_peak));
+  out.stages.push_back(memory_stage("decode", median_of(runs, &Run::decode_ms_per_token), 1,
+                                    model.decoder->cost(1, n_prompt + options.gen / 2, 1, kv_dtype),
+                                    out.ceilings.read_bytes_per_s));
   out.runs = std::move(runs);
   return out;
 }
@@ -155,8 +166,8 @@ double mebibytes(uint64_t n_bytes) { return static_cast<double>(n_bytes) / (1 <<
 void print_report(Engine& engine, const Report& report) {
   fmt::print("{}, {} threads, {} repeats, medians\n", engine.backend().description,
              engine.pool().size(), report.runs.size());
-  fmt::print("limits measured here: {:.0f} GFLOP/s f32, {:.0f} GFLOP/s bf16, {:.1f} GB/s read\n",
-             report.ceilings.f32_flops / 1e9, report.ceilings.bf16_flops / 1e9,
+  fmt::print("limits measured here: f32 {}, bf16 {}, {:.1f} GB/s read\n",
+             peak_text(report.ceilings.f32_flops), peak_text(report.ceilings.bf16_flops),
              report.ceilings.read_bytes_per_s / 1e9);
   print_stages(report.stages);
   fmt::print("TTFT {:.1f} ms, load {:.0f} ms, peak memory {:.0f} MiB\n", report.ttft_ms(),
@@ -169,10 +180,7 @@ void print_json(Engine& engine, const BenchOptions& options, const Report& repor
   out.set("backend", Json::string(engine.backend().description));
   out.set("threads", Json::integer(engine.pool().size()));
   out.set("load_ms", Json::number(engine.load_ms()));
-  out.set("vision_ms", Json::number(report.stages[0].ms));
-  out.set("prefill_ms", Json::number(report.stages[1].ms));
   out.set("prompt_tokens", Json::integer(n_prompt));
-  out.set("decode_ms_per_token", Json::number(report.stages[2].ms));
   out.set("ttft_ms", Json::number(report.ttft_ms()));
   out.set("peak_memory_mib", Json::number(mebibytes(report.peak_memory)));
   out.set("weights_mib", Json::number(mebibytes(engine.plan().weight_bytes)));
@@ -181,9 +189,11 @@ void print_json(Engine& engine, const BenchOptions& options, const Report& repor
   out.set(
       "kv_mib",
       Json::number(mebibytes(static_cast<uint64_t>(used_pages * engine.plan().kv.page_bytes()))));
-  out.set("f32_peak_gflops", Json::number(report.ceilings.f32_flops / 1e9));
-  out.set("bf16_peak_gflops", Json::number(report.ceilings.bf16_flops / 1e9));
-  out.set("read_gb_per_s", Json::number(report.ceilings.read_bytes_per_s / 1e9));
+  const Ceilings& limits = report.ceilings;
+  out.set("f32_peak_gflops", Json::number(limits.f32_flops / 1e9));
+  out.set("bf16_peak_gflops",
+          limits.bf16_flops > 0 ? Json::number(limits.bf16_flops / 1e9) : Json());
+  out.set("read_gb_per_s", Json::number(limits.read_bytes_per_s / 1e9));
   for (const Stage& s : report.stages) set_stage(out, s);
   fmt::print("{}\n", out.dump());
 }

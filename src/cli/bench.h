@@ -16,7 +16,9 @@ struct BenchOptions {
 };
 
 /// `triptych bench`: times of the stages of an answer, and how far each is from what the machine
-/// can do (its own GEMM peak and read bandwidth, measured in the same run).
+/// can do (its own GEMM peak and read bandwidth, measured in the same run). What did not run or the
+/// machine cannot do is left out or null, never 0. Fails when prompt and answer do not fit the
+/// context.
 Status run_bench(const BenchOptions& options);
 
 }  // namespace triptych::cli

@@ -45,10 +45,11 @@ Json usage_json(const Usage& u) {
   out.set("media_tokens", Json::integer(u.media_tokens));
   out.set("completion_tokens", Json::integer(u.completion_tokens));
   out.set("prep_ms", Json::number(u.prep_ms));
-  out.set("encode_ms", Json::number(u.encode_ms));
+  out.set("encode_ms", u.media_tokens > 0 ? Json::number(u.encode_ms) : Json());
   out.set("prefill_ms", Json::number(u.prefill_ms));
-  out.set("ttft_ms", Json::number(u.ttft_ms()));
-  out.set("decode_ms", Json::number(u.decode_ms));
+  out.set("ttft_ms", Json::number_or_null(u.ttft_ms()));
+  out.set("decode_ms", u.decode_steps() > 0 ? Json::number(u.decode_ms) : Json());
+  out.set("decode_tokens_per_s", Json::number_or_null(u.decode_tokens_per_s()));
   out.set("peak_memory_bytes", Json::integer(static_cast<int64_t>(peak_resident_bytes())));
   return out;
 }
@@ -211,11 +212,10 @@ SamplingParams SamplingFlags::apply(SamplingParams out) const {
 }
 
 std::string figures_line(const Usage& u) {
-  const double rate =
-      u.decode_ms > 0 ? 1e3 * static_cast<double>(u.completion_tokens - 1) / u.decode_ms : 0.0;
-  return fmt::format("{} image tokens of {}, TTFT {:.0f} ms, {:.0f} tokens/s, peak memory {}",
-                     u.media_tokens, u.prompt_tokens, u.ttft_ms(), std::max(0.0, rate),
-                     human_bytes(static_cast<double>(peak_resident_bytes())));
+  std::string out = fmt::format("{} image tokens of {}, ", u.media_tokens, u.prompt_tokens);
+  if (const auto ttft = u.ttft_ms()) out += fmt::format("TTFT {:.0f} ms, ", *ttft);
+  if (const auto rate = u.decode_tokens_per_s()) out += fmt::format("{:.0f} tokens/s, ", *rate);
+  return out + "peak memory " + human_bytes(static_cast<double>(peak_resident_bytes()));
 }
 
 Status run_chat(const ChatOptions& options) {

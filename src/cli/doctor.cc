@@ -72,7 +72,8 @@ Status run_doctor(bool measure, bool json) {
     out.set("available_bytes", Json::integer(static_cast<int64_t>(available_memory_bytes())));
     if (measure) {
       out.set("f32_peak_gflops", Json::number(ceilings.f32_flops / 1e9));
-      out.set("bf16_peak_gflops", Json::number(ceilings.bf16_flops / 1e9));
+      out.set("bf16_peak_gflops",
+              ceilings.bf16_flops > 0 ? Json::number(ceilings.bf16_flops / 1e9) : Json());
       out.set("read_gb_per_s", Json::number(ceilings.read_bytes_per_s / 1e9));
     }
     out.set("advice", list_json(advice));

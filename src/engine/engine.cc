@@ -194,6 +194,7 @@ Result<std::optional<TokenEvent>> Engine::advance() {
 
 TokenEvent Engine::token_event(int32_t token) {
   Sequence& s = *sequence_;
+  ++usage_.drawn_tokens;
   const std::vector<int32_t>& eos = model_->spec.generation.eos_ids;
   if (!s.request.sampling.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end()) {
     return finish(FinishReason::kStop, -1, Status::ok());

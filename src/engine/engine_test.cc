@@ -66,6 +66,7 @@ TEST(Engine, StopsAtMaxTokensAndGivesPagesBack) {
     EXPECT_EQ(run.tokens.size(), 5u);
     EXPECT_EQ(run.last.finish, FinishReason::kLength);
     EXPECT_EQ((*engine)->usage().completion_tokens, 5);
+    EXPECT_EQ((*engine)->usage().decode_steps(), 4);
     EXPECT_EQ((*engine)->usage().prompt_tokens, 3);
   }
 }
@@ -142,7 +143,7 @@ TEST(Engine, ASpanThatDoesNotFitItsMediaIsOurFault) {
 
 /// The tiny checkpoint with its final norm full of NaN, as a 16-bit overflow would leave it.
 std::string broken_checkpoint() {
-  const std::string folder = testing::TempDir() + "nan_checkpoint";
+  std::string folder = testing::TempDir() + "nan_checkpoint";
   std::filesystem::remove_all(folder);
   std::filesystem::copy(kTiny, folder);
   Result<std::string> file = read_file(folder + "/model.safetensors");

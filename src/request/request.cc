@@ -31,6 +31,16 @@ Status validate(const SamplingParams& params) {
   return Status::ok();
 }
 
+std::optional<double> Usage::ttft_ms() const {
+  if (drawn_tokens == 0) return std::nullopt;
+  return prep_ms + encode_ms + prefill_ms;
+}
+
+std::optional<double> Usage::decode_tokens_per_s() const {
+  if (decode_steps() == 0 || decode_ms <= 0) return std::nullopt;
+  return 1e3 * static_cast<double>(decode_steps()) / decode_ms;
+}
+
 std::string_view finish_reason_name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kNone:

@@ -108,11 +108,18 @@ struct Usage {
   int64_t prompt_tokens = 0;  ///< media tokens included
   int64_t media_tokens = 0;
   int64_t completion_tokens = 0;
+  int64_t drawn_tokens = 0;  ///< these and the end token, which is drawn but not given out
   double prep_ms = 0;
   double encode_ms = 0;   ///< vision tower and projector
   double prefill_ms = 0;  ///< decoder over the prompt
   double decode_ms = 0;   ///< all further tokens
-  double ttft_ms() const { return prep_ms + encode_ms + prefill_ms; }
+
+  /// Steps of one token each behind the prompt's, which draws the first.
+  int64_t decode_steps() const { return drawn_tokens > 0 ? drawn_tokens - 1 : 0; }
+  /// Time to the first token; nothing when none was drawn, as in an answer cancelled before.
+  std::optional<double> ttft_ms() const;
+  /// Rate of the decode steps; nothing when there was none.
+  std::optional<double> decode_tokens_per_s() const;
 };
 
 }  // namespace triptych

@@ -220,6 +220,35 @@ TEST(Program, JsonHoldsTextIdsAndFigures) {
   EXPECT_GT(json->find("usage")->find("ttft_ms")->number_value(), 0);
 }
 
+TEST(Program, FiguresThatWereNotMeasuredAreNull) {
+  const Outcome got = run("chat models/demo --json --max-tokens 1 \"What color is it?\"");
+  ASSERT_EQ(got.code, 0) << got.out;
+  const Result<Json> json = parse_json(got.out);
+  ASSERT_TRUE(json.is_ok()) << got.out;
+  const Json& usage = *json->find("usage");
+  EXPECT_GT(usage.find("ttft_ms")->number_value(), 0);
+  for (const char* key : {"encode_ms", "decode_ms", "decode_tokens_per_s"}) {
+    ASSERT_NE(usage.find(key), nullptr) << key;
+    EXPECT_TRUE(usage.find(key)->is_null()) << key;
+  }
+}
+
+TEST(Program, BenchLeavesOutStagesThatDidNotRun) {
+  const std::string tiny = "tests/parity/goldens/llava_clip/checkpoint";
+  const Outcome got = run("bench " + tiny + " --json --prompt-tokens 4 --gen 2 --repeats 1");
+  ASSERT_EQ(got.code, 0) << got.out;
+  const Result<Json> json = parse_json(got.out);
+  ASSERT_TRUE(json.is_ok()) << got.out;
+  EXPECT_EQ(json->find("vision_ms"), nullptr);
+  EXPECT_EQ(json->find("vision_fraction"), nullptr);
+  EXPECT_GT(json->find("prefill_ms")->number_value(), 0);
+  EXPECT_GT(json->find("decode_ms_per_token")->number_value(), 0);
+}
+
+TEST(Program, BenchRefusesAnAnswerThatDoesNotFit) {
+  expect_error("bench models/demo --prompt-tokens 2047 --gen 1", 6, {"2048", "--gen"});
+}
+
 TEST(Program, TraceHoldsEveryBoundaryOfAPicturesWay) {
   const std::string trace = temporary("trace.jsonl");
   const Outcome got = run(
