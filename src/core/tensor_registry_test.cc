@@ -89,6 +89,7 @@ TEST_F(TensorRegistryTest, TapsSeeContents) {
 TEST_F(TensorRegistryTest, ManyThreadsMayPublishAndExpect) {
   publish("shared", "first", DType::kF32, {4});
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       const std::string own = "own." + std::to_string(t);

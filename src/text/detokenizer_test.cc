@@ -38,8 +38,8 @@ TEST_P(DetokenizerKinds, RandomIdsStreamAsTheyDecode) {
   std::mt19937 random(7);
   std::uniform_int_distribution<TokenId> pick(0, static_cast<TokenId>(tokenizer->vocab_size()) + 3);
   for (int round = 0; round < 50; ++round) {
-    std::vector<TokenId> ids;
-    for (int i = 0; i < 60; ++i) ids.push_back(pick(random));
+    std::vector<TokenId> ids(60);
+    for (TokenId& id : ids) id = pick(random);
     StreamingDetokenizer stream(tokenizer, false);
     std::string joined;
     for (const TokenId id : ids) {

@@ -190,6 +190,7 @@ TEST(Tokenizer, ThreadsShareOne) {
   const auto strings = goldens::strings();
   const auto expected = tokenizer->encode(strings[50], false);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   std::atomic<int> wrong = 0;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {

@@ -45,7 +45,7 @@ TempFolder::~TempFolder() {
 }
 
 std::string TempFolder::write(const std::string& name, std::string_view bytes) const {
-  const std::string path = path_ + "/" + name;
+  std::string path = path_ + "/" + name;
   EXPECT_TRUE(write_file(path, bytes).is_ok());
   return path;
 }

@@ -109,7 +109,7 @@ TEST(Gguf, RefusesOtherVersions) {
   EXPECT_THAT(parse(GgufWriter().bytes(3u << 24)).status().message(),
               HasSubstr("version 3 in big-endian order"));
   EXPECT_EQ(parse(GgufWriter().bytes(4)).status().code(), StatusCode::kUnsupported);
-  EXPECT_EQ(parse("GGML\3\0\0\0").status().code(), StatusCode::kDataLoss);
+  EXPECT_EQ(parse(std::string("GGML\3\0\0\0", 8)).status().code(), StatusCode::kDataLoss);
 }
 
 TEST(Gguf, EveryCutOfAFileIsAnErrorOrTheSameHead) {
