@@ -29,7 +29,11 @@ int64_t peak_mib() {
 }
 /// What refusing a bad header may take at most: the mapped header and the sanitizers' own needs,
 /// nowhere near what the headers claim.
+#if defined(__SANITIZE_THREAD__)
+constexpr int64_t kFlatMib = 320;  // ThreadSanitizer keeps four bytes for each byte that is touched
+#else
 constexpr int64_t kFlatMib = 160;
+#endif
 
 std::string header_length(uint64_t n) {
   std::string out(8, '\0');
