@@ -34,7 +34,7 @@ struct ChatOptions {
 /// `triptych chat`: one answer when there is a prompt (arguments or a pipe), else a conversation.
 Status run_chat(const ChatOptions& options);
 
-/// One line of figures: "576 image tokens of 590, TTFT 41 ms, 210 tokens/s, peak memory 61 MiB";
+/// One line of figures: "576 image tokens of 590, TTFT 41 ms, 210 tokens/s, peak memory 61 MB";
 /// without those that no step of the answer measured.
 std::string figures_line(const Usage& usage);
 
