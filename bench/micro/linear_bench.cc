@@ -93,27 +93,32 @@ void fill_random(std::byte* data, int64_t n_bytes, DType dtype) {
 class LinearRun {
  public:
   LinearRun(const KernelTable& table, ThreadPool& pool, const ShapeCase& shape,
-            const Format& format, PageBuffer& weights, PageBuffer& scratch)
-      : table_(table),
-        stream_{.pool = &pool},
-        x_(static_cast<size_t>(shape.m * shape.k)),
-        out_(static_cast<size_t>(shape.m * shape.n)) {
+            const Format& format, PageBuffer& weights, PageBuffer& workspace)
+      : table_(table), stream_{.pool = &pool} {
     weight_bytes_ = static_cast<int64_t>(packed_weight_bytes(format.dtype, shape.n, shape.k));
     // Each weight starts at a page of its own.
     stride_ = (weight_bytes_ + 4095) / 4096 * 4096;
     copies_ = shape.cold ? std::max<int64_t>(1, kColdBytes / stride_) : 1;
     base_ = weights.data();
-    fill_random(reinterpret_cast<std::byte*>(x_.data()), shape.m * shape.k * 4, DType::kF32);
-    args_.x = x_.data();
+    // Inputs and outputs are where the engine has them: in large pages, one after another.
+    std::byte* at = workspace.data();
+    const auto take = [&](size_t n_bytes) {
+      std::byte* taken = at;
+      at += (n_bytes + 63) / 64 * 64;
+      return taken;
+    };
+    std::byte* x = take(static_cast<size_t>(shape.m * shape.k) * 4);
+    fill_random(x, shape.m * shape.k * 4, DType::kF32);
+    args_.x = reinterpret_cast<float*>(x);
     args_.ldx = shape.k;
     args_.m = shape.m;
     args_.w = {.dtype = format.dtype, .n = shape.n, .k = shape.k};
-    args_.out = out_.data();
+    args_.out = reinterpret_cast<float*>(take(static_cast<size_t>(shape.m * shape.n) * 4));
     args_.ldo = shape.gated ? shape.n / 2 : shape.n;
     args_.act = shape.gated ? Activation::kSilu : Activation::kNone;
     args_.gated = shape.gated;
     args_.mode = format.mode;
-    args_.scratch = scratch.data();
+    args_.scratch = take(linear_scratch_bytes(shape.m, shape.k, format.mode));
   }
 
   int64_t weight_bytes() const { return weight_bytes_; }
@@ -142,8 +147,6 @@ class LinearRun {
 
   const KernelTable& table_;
   Stream stream_;
-  std::vector<float> x_;
-  std::vector<float> out_;
   std::byte* base_ = nullptr;
   int64_t weight_bytes_ = 0;
   int64_t stride_ = 0;
@@ -172,28 +175,27 @@ struct LevelResult {
 };
 
 /// Prints the table of one level; the fractions are those of its 16-bit weights.
-LevelResult run_level(CpuIsa level, ThreadPool& pool, PageBuffer& weights, PageBuffer& scratch) {
+LevelResult run_level(CpuIsa level, ThreadPool& pool, PageBuffer& weights, PageBuffer& workspace) {
   const KernelTable table = make_cpu_kernels(level).value();
-  const CpuCeilings limits = measure_arithmetic(level, pool);
   std::vector<Format> formats = {{"f32", DType::kF32, MatmulMode::kF32},
                                  {"f16", DType::kF16, MatmulMode::kF32},
                                  {"bf16 (f32 products)", DType::kBF16, MatmulMode::kF32}};
   if (cpu_has_bf16_matmul(level)) formats.push_back({"bf16", DType::kBF16, MatmulMode::kBF16});
-  fmt::print("\n{}: registers {:.0f} GFLOP/s f32, {:.0f} bf16\n", cpu_isa_name(level),
-             limits.f32_flops * 1e-9, limits.bf16_flops * 1e-9);
+  fmt::print("\n{}\n", cpu_isa_name(level));
   LevelResult result;
   for (const Format& format : formats) {
     fill_random(weights.data(), static_cast<int64_t>(weights.size()), format.dtype);
-    // Memory shared with other machines' work changes from minute to minute: the limit is taken
-    // beside what is compared with it.
+    // A machine shared with others' work changes from minute to minute: the limits are taken beside
+    // what is compared with them.
+    const CpuCeilings limits = measure_arithmetic(level, pool);
     const double bandwidth = measure_read_bandwidth(pool, kReadMegabytes).value();
     const bool bf16_products = format.mode == MatmulMode::kBF16;
     const double peak = bf16_products ? limits.bf16_flops : limits.f32_flops;
-    fmt::print("read {:.1f} GB/s\n", bandwidth * 1e-9);
+    fmt::print("registers {:.0f} GFLOP/s, read {:.1f} GB/s\n", peak * 1e-9, bandwidth * 1e-9);
     fmt::print("{:<20} {:<15} {:>4} {:>6} {:>5} {:>9} {:>9} {:>8} {:>8} {:>8}\n", format.name,
                "shape", "M", "N", "K", "us", "GFLOP/s", "GB/s", "of limit", "best");
     for (const ShapeCase& shape : kShapes) {
-      LinearRun run(table, pool, shape, format, weights, scratch);
+      LinearRun run(table, pool, shape, format, weights, workspace);
       const Figure figure = run.measure();
       const double flops = 2.0 * static_cast<double>(shape.m * shape.n * shape.k);
       const auto bytes = static_cast<double>(run.weight_bytes());
@@ -223,9 +225,9 @@ int run_bench() {
   }
   ThreadPool pool(threads.value());
   auto weights = PageBuffer::allocate(kColdBytes, true);
-  auto scratch = PageBuffer::allocate(size_t{64} << 20, true);
+  auto workspace = PageBuffer::allocate(size_t{64} << 20, true);
   const Result<double> bandwidth = measure_read_bandwidth(pool, kReadMegabytes);
-  if (!weights.is_ok() || !scratch.is_ok() || !bandwidth.is_ok()) {
+  if (!weights.is_ok() || !workspace.is_ok() || !bandwidth.is_ok()) {
     fmt::print(stderr, "not enough memory: 1 GiB is needed\n");
     return exit_code(StatusCode::kResourceExhausted);
   }
@@ -233,7 +235,7 @@ int run_bench() {
   std::string json;
   for (const CpuIsa isa : available_cpu_isas()) {
     if (settings.cpu_isa == "auto" ? isa == CpuIsa::kPortable : isa != level.value()) continue;
-    const LevelResult r = run_level(isa, pool, weights.value(), scratch.value());
+    const LevelResult r = run_level(isa, pool, weights.value(), workspace.value());
     const auto add = [&](const std::string& suffix) {
       json += fmt::format(
           "{}\"gemm_peak_fraction{}\": {:.3f}, \"gemm_peak_fraction_least{}\": {:.3f}, "
