@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/checked.h"
 
@@ -27,31 +28,76 @@ Result<PagePool> PagePool::create(const KvGeometry& geometry, int64_t n_pages, b
                             .base = pool.memory_.data() + i * layer_bytes,
                             .page_stride = geometry.page_bytes()});
   }
+  pool.pages_.resize(static_cast<size_t>(n_pages));
   pool.free_.resize(static_cast<size_t>(n_pages));
-  for (int64_t i = 0; i < n_pages; ++i) {
-    pool.free_[static_cast<size_t>(i)] = static_cast<int32_t>(n_pages - 1 - i);
+  for (int64_t i = 0; i < n_pages; ++i) {  // ascending is a heap already
+    pool.free_[static_cast<size_t>(i)] = static_cast<int32_t>(i);
   }
   return pool;
 }
 
-Status PagePool::reserve(int64_t n_tokens, std::vector<int32_t>& table) {
-  const int64_t wanted = ceil_div(n_tokens, kPageTokens) - static_cast<int64_t>(table.size());
-  if (wanted > n_free()) {
+int32_t PagePool::take_lowest() {
+  std::pop_heap(free_.begin(), free_.end(), std::greater<>());
+  const int32_t page = free_.back();
+  free_.pop_back();
+  pages_[index(page)] = {.references = 1, .published = false, .type = {.dtype = geometry_.dtype}};
+  return page;
+}
+
+Result<std::vector<int32_t>> PagePool::allocate(int64_t n) {
+  std::vector<int32_t> pages;
+  if (n > n_free()) {
     return resource_exhausted(
         fmt::format("KV cache: {} more pages of {} tokens are needed, {} of "
                     "{} are free",
-                    wanted, kPageTokens, n_free(), n_pages_));
+                    n, kPageTokens, n_free(), n_pages_));
   }
-  for (int64_t i = 0; i < wanted; ++i) {
-    table.push_back(free_.back());
-    free_.pop_back();
-  }
+  pages.reserve(static_cast<size_t>(std::max<int64_t>(n, 0)));
+  for (int64_t i = 0; i < n; ++i) pages.push_back(take_lowest());
+  return pages;
+}
+
+template <typename Change>
+void PagePool::change(int32_t page, Change apply) {
+  Page& entry = pages_[index(page)];
+  n_reclaimable_ -= reclaimable(entry) ? 1 : 0;
+  apply(entry);
+  n_reclaimable_ += reclaimable(entry) ? 1 : 0;
+}
+
+void PagePool::share(int32_t page) {
+  change(page, [](Page& entry) { ++entry.references; });
+}
+
+void PagePool::drop(int32_t page) {
+  change(page, [](Page& entry) { --entry.references; });
+  if (references(page) != 0) return;
+  free_.push_back(page);
+  std::push_heap(free_.begin(), free_.end(), std::greater<>());
+}
+
+void PagePool::set_modality(int32_t page, Modality modality) {
+  pages_[index(page)].type.modality = modality;
+}
+
+void PagePool::set_published(int32_t page, bool published) {
+  change(page, [published](Page& entry) { entry.published = published; });
+}
+
+std::span<std::byte> PagePool::bytes(int32_t page) {
+  const auto n_bytes = static_cast<size_t>(geometry_.page_bytes());
+  return {memory_.data() + index(page) * n_bytes, n_bytes};
+}
+
+Status PagePool::reserve(int64_t n_tokens, std::vector<int32_t>& table) {
+  const int64_t wanted = ceil_div(n_tokens, kPageTokens) - static_cast<int64_t>(table.size());
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::vector<int32_t> pages, allocate(wanted));
+  table.insert(table.end(), pages.begin(), pages.end());
   return Status::ok();
 }
 
 void PagePool::release(std::vector<int32_t>& table) {
-  free_.insert(free_.end(), table.begin(), table.end());
-  std::sort(free_.begin(), free_.end(), std::greater<>());
+  for (const int32_t page : table) drop(page);
   table.clear();
 }
 

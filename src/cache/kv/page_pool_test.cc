@@ -57,5 +57,59 @@ TEST(PagePool, LayersOfAPageDoNotOverlap) {
   EXPECT_EQ(layers[0].page_stride, 3 * layer_bytes);
 }
 
+TEST(PagePool, KeepsSharedPagesUntilTheirLastHolderLetsGo) {
+  Result<PagePool> pool = PagePool::create(kSmall, 3, false);
+  Result<std::vector<int32_t>> pages = pool->allocate(2);
+  ASSERT_TRUE(pages.is_ok());
+  const int32_t page = pages->front();
+  pool->share(page);
+  EXPECT_EQ(pool->references(page), 2);
+  pool->drop(page);
+  EXPECT_EQ(pool->n_free(), 1);
+  pool->drop(page);
+  EXPECT_EQ(pool->n_free(), 2);
+  EXPECT_EQ(pool->allocate(3).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(pool->n_free(), 2);
+}
+
+TEST(PagePool, HandsOutTheLowestFreePagesFirst) {
+  Result<PagePool> pool = PagePool::create(kSmall, 6, false);
+  ASSERT_TRUE(pool->allocate(6).is_ok());
+  for (const int32_t page : {4, 1, 5, 2}) pool->drop(page);
+  EXPECT_EQ(*pool->allocate(3), (std::vector<int32_t>{1, 2, 4}));
+}
+
+TEST(PagePool, APageIsTypedAndStartsAsText) {
+  Result<PagePool> pool = PagePool::create(kSmall, 1, false);
+  ASSERT_TRUE(pool->allocate(1).is_ok());
+  pool->set_modality(0, Modality::kImage);
+  EXPECT_EQ(pool->type(0).modality, Modality::kImage);
+  EXPECT_EQ(pool->type(0).dtype, DType::kBF16);
+  pool->drop(0);
+  ASSERT_TRUE(pool->allocate(1).is_ok());
+  EXPECT_EQ(pool->type(0).modality, Modality::kText);
+}
+
+TEST(PagePool, CountsWhatEvictionCouldFree) {
+  Result<PagePool> pool = PagePool::create(kSmall, 2, false);
+  ASSERT_TRUE(pool->allocate(1).is_ok());
+  pool->share(0);  // the index
+  pool->set_published(0, true);
+  EXPECT_EQ(pool->n_reclaimable(), 0);
+  pool->drop(0);  // the sequence ends
+  EXPECT_EQ(pool->n_reclaimable(), 1);
+  pool->set_published(0, false);
+  pool->drop(0);
+  EXPECT_EQ(pool->n_reclaimable(), 0);
+  EXPECT_EQ(pool->n_free(), 2);
+}
+
+TEST(PagePool, BytesOfPagesAreDisjointAndHoldAllLayers) {
+  Result<PagePool> pool = PagePool::create(kSmall, 2, false);
+  EXPECT_EQ(static_cast<int64_t>(pool->bytes(0).size()), kSmall.page_bytes());
+  EXPECT_EQ(pool->bytes(0).data() + kSmall.page_bytes(), pool->bytes(1).data());
+  EXPECT_EQ(pool->bytes(1).data(), pool->layers()[0].base + pool->layers()[0].page_stride);
+}
+
 }  // namespace
 }  // namespace triptych
