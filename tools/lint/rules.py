@@ -27,7 +27,7 @@ LAYERS = {
     "backends": ["ops", *_HOUSE],
     "backends/cpu": ["backends", "ops", *_HOUSE],
     "backends/cuda": ["backends", "ops", *_HOUSE],
-    "cache": ["ops", *_HOUSE],
+    "cache": ["ops", "text/blake3.h", *_HOUSE],  # docs/decisions/cache-hashes.md
     "compression": ["ops", *_HOUSE],
     # 4
     "models": ["ops", "weights", "media/image/recipe.h", *_HOUSE],
