@@ -58,18 +58,18 @@ Ceilings (*ceilings_of(CpuIsa level))(ThreadPool&) {
 
 void describe(CpuIsa level, Backend& out) {
   std::string names;
-  CpuIsa best = CpuIsa::kPortable;
-  for (const CpuIsa isa : available_cpu_isas()) {
+  const std::vector<CpuIsa> available = available_cpu_isas();
+  for (const CpuIsa isa : available) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", cpu_isa_name(isa));
-    best = isa;
   }
+  const CpuIsa best = fastest_cpu_isa(available, cpu_has_slow_bf16_pairs());
   out.description = fmt::format("CPU {}, {}", cpu_isa_name(level), cpu_brand());
   out.facts = {
       fmt::format("CPU: {}", cpu_brand()),
       fmt::format("CPU level: {} (available: {})", cpu_isa_name(level), names),
       fmt::format("bf16 products: {}", cpu_has_bf16_matmul(level) ? "native" : "widened to f32"),
       fmt::format("AVX512-VNNI: {}", cpu_has_vnni() ? "yes" : "no")};
-  if (level != best) {
+  if (level < best) {
     out.advice.push_back(fmt::format("TRIPTYCH_CPU_ISA holds this machine at {}; it has {}",
                                      cpu_isa_name(level), cpu_isa_name(best)));
   }

@@ -110,9 +110,23 @@ std::vector<CpuIsa> available_cpu_isas() {
   return out;
 }
 
+bool cpu_has_slow_bf16_pairs() {
+  const Registers vendor = cpuid(0, 0);
+  const bool intel = vendor.b == 0x756e6547 && vendor.d == 0x49656e69 && vendor.c == 0x6c65746e;
+  // Cooper Lake (family 6, model 85) was built for bf16 and has no AMX to hide.
+  const uint32_t signature = cpuid(1, 0).a;
+  const uint32_t model = (signature >> 4 & 0xf) | (signature >> 12 & 0xf0);
+  return intel && has_avx512_bf16() && model != 85;
+}
+
+CpuIsa fastest_cpu_isa(const std::vector<CpuIsa>& available, bool slow_bf16_pairs) {
+  const CpuIsa highest = available.back();
+  return highest == CpuIsa::kAvx512Bf16 && slow_bf16_pairs ? CpuIsa::kAvx512 : highest;
+}
+
 Result<CpuIsa> resolve_cpu_isa(std::string_view setting) {
   const std::vector<CpuIsa> available = available_cpu_isas();
-  if (setting == "auto") return available.back();
+  if (setting == "auto") return fastest_cpu_isa(available, cpu_has_slow_bf16_pairs());
   std::string names = "auto";
   for (const CpuIsa isa : kAllLevels) {
     names += fmt::format(", {}", cpu_isa_name(isa));

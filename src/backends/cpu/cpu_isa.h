@@ -29,7 +29,14 @@ bool cpu_supports(CpuIsa isa);
 /// Levels that this machine runs, lowest first.
 std::vector<CpuIsa> available_cpu_isas();
 
-/// The level that a `cpu_isa` setting means: "auto" is the highest available. kInvalidArgument
+/// Whether vdpbf16ps does fewer products a second than f32 multiply-adds: Intel's cores since
+/// Sapphire Rapids. It matters where a virtual machine hides their AMX.
+bool cpu_has_slow_bf16_pairs();
+
+/// The fastest of `available`: the highest, but not avx512_bf16 with slow pairs.
+CpuIsa fastest_cpu_isa(const std::vector<CpuIsa>& available, bool slow_bf16_pairs);
+
+/// The level that a `cpu_isa` setting means: "auto" is the fastest available. kInvalidArgument
 /// for an unknown name, kUnsupported for a level that this machine lacks.
 Result<CpuIsa> resolve_cpu_isa(std::string_view setting);
 

@@ -10,11 +10,24 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(CpuIsa, AutoIsTheHighestAvailable) {
+TEST(CpuIsa, AutoIsTheFastestAvailable) {
   const std::vector<CpuIsa> levels = available_cpu_isas();
   ASSERT_FALSE(levels.empty());
   EXPECT_EQ(levels.front(), CpuIsa::kPortable);
-  EXPECT_EQ(resolve_cpu_isa("auto").value(), levels.back());
+  EXPECT_EQ(resolve_cpu_isa("auto").value(), fastest_cpu_isa(levels, cpu_has_slow_bf16_pairs()));
+}
+
+TEST(CpuIsa, TheFastestIsTheHighestExceptWithSlowPairs) {
+  const std::vector<CpuIsa> all = {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512,
+                                   CpuIsa::kAvx512Bf16, CpuIsa::kAmx};
+  for (const bool slow : {false, true}) {
+    EXPECT_EQ(fastest_cpu_isa({all.begin(), all.begin() + 1}, slow), CpuIsa::kPortable);
+    EXPECT_EQ(fastest_cpu_isa({all.begin(), all.begin() + 3}, slow), CpuIsa::kAvx512);
+    EXPECT_EQ(fastest_cpu_isa(all, slow), CpuIsa::kAmx);
+  }
+  const std::vector<CpuIsa> pairs(all.begin(), all.begin() + 4);
+  EXPECT_EQ(fastest_cpu_isa(pairs, false), CpuIsa::kAvx512Bf16);
+  EXPECT_EQ(fastest_cpu_isa(pairs, true), CpuIsa::kAvx512);
 }
 
 TEST(CpuIsa, EveryAvailableLevelCanBeForced) {

@@ -108,20 +108,20 @@ class Beside {
 
 /// Walks K a tile at a time: `step(a, b)` gets the offset of A's tile and a pointer per panel.
 /// The last pairs of K are copied beside zeros, so that a whole tile can be read.
-template <int kPanelCount, typename Step>
-inline __attribute__((always_inline)) void walk(const MicroArgs& args, Step step) {
+/// `at_each(t)` is called after each step but the last of an uneven K.
+template <int kPanelCount, typename Step, typename AtEach>
+inline __attribute__((always_inline)) void walk(const MicroArgs& args, Step step, AtEach at_each) {
   const int64_t pairs = (args.k + 1) / 2;
   const int64_t whole = pairs / kPairsPerTile;
   const std::byte* b[kPanelCount];
   for (int p = 0; p < kPanelCount; ++p) b[p] = args.w + p * args.panel_bytes;
-  Beside beside(*args.beside, ceil_div(pairs, kPairsPerTile));
   for (int64_t t = 0; t < whole; ++t) {
     step(t * kTileBytes, b);
-    beside.step(t);
+    at_each(t);
     for (int p = 0; p < kPanelCount; ++p) b[p] += kTileBytes;
   }
   const int64_t left = pairs % kPairsPerTile;
-  if (left == 0) return beside.finish();
+  if (left == 0) return;
   alignas(64) std::byte last[kPanelCount][kTileBytes];
   for (int p = 0; p < kPanelCount; ++p) {
     std::memcpy(last[p], b[p], static_cast<size_t>(left) * 64);
@@ -131,6 +131,17 @@ inline __attribute__((always_inline)) void walk(const MicroArgs& args, Step step
   // The tile loads below are invisible to the compiler's alias analysis.
   __asm__ volatile("" ::"r"(last) : "memory");
   step(whole * kTileBytes, b);
+}
+
+template <int kPanelCount, typename Step>
+inline __attribute__((always_inline)) void walk_alone(const MicroArgs& args, Step step) {
+  walk<kPanelCount>(args, step, [](int64_t) {});
+}
+
+template <int kPanelCount, typename Step>
+inline __attribute__((always_inline)) void walk_beside(const MicroArgs& args, Step step) {
+  Beside beside(*args.beside, ceil_div(args.k, 2 * kPairsPerTile));
+  walk<kPanelCount>(args, step, [&](int64_t t) { beside.step(t); });
   beside.finish();
 }
 
@@ -155,7 +166,7 @@ inline float* tile_at(const MicroArgs& args, int panel, int row) {
 
 void rows16_panels1(const MicroArgs& args) {
   TRIPTYCH_START_TILE(0, 0, 0)
-  walk<1>(args, [&](int64_t a, const std::byte* const* b) {
+  walk_alone<1>(args, [&](int64_t a, const std::byte* const* b) {
     prefetch_tile(b[0]);
     _tile_loadd(4, args.a + a, 64);
     _tile_loadd(6, b[0], 64);
@@ -167,7 +178,7 @@ void rows16_panels1(const MicroArgs& args) {
 void rows16_panels2(const MicroArgs& args) {
   TRIPTYCH_START_TILE(0, 0, 0)
   TRIPTYCH_START_TILE(1, 1, 0)
-  walk<2>(args, [&](int64_t a, const std::byte* const* b) {
+  walk_alone<2>(args, [&](int64_t a, const std::byte* const* b) {
     prefetch_tile(b[0]);
     prefetch_tile(b[1]);
     _tile_loadd(4, args.a + a, 64);
@@ -185,7 +196,7 @@ void rows16_panels4(const MicroArgs& args) {
   TRIPTYCH_START_TILE(1, 1, 0)
   TRIPTYCH_START_TILE(2, 2, 0)
   TRIPTYCH_START_TILE(3, 3, 0)
-  walk<4>(args, [&](int64_t a, const std::byte* const* b) {
+  walk_alone<4>(args, [&](int64_t a, const std::byte* const* b) {
     for (int p = 0; p < 4; ++p) prefetch_tile(b[p]);
     _tile_loadd(4, args.a + a, 64);
     _tile_loadd(6, b[0], 64);
@@ -212,7 +223,7 @@ void rows32_panels1(const MicroArgs& args) {
   const std::byte* second = second_rows(args);
   TRIPTYCH_START_TILE(0, 0, 0)
   TRIPTYCH_START_TILE(1, 0, kTileRows)
-  walk<1>(args, [&](int64_t a, const std::byte* const* b) {
+  walk_beside<1>(args, [&](int64_t a, const std::byte* const* b) {
     _tile_loadd(4, args.a + a, 64);
     _tile_stream_loadd(6, b[0], 64);
     _tile_loadd(5, second + a, 64);
@@ -229,7 +240,7 @@ void rows32_panels2(const MicroArgs& args) {
   TRIPTYCH_START_TILE(1, 0, kTileRows)
   TRIPTYCH_START_TILE(2, 1, 0)
   TRIPTYCH_START_TILE(3, 1, kTileRows)
-  walk<2>(args, [&](int64_t a, const std::byte* const* b) {
+  walk_beside<2>(args, [&](int64_t a, const std::byte* const* b) {
     _tile_loadd(4, args.a + a, 64);
     _tile_stream_loadd(6, b[0], 64);
     _tile_dpbf16ps(0, 4, 6);
@@ -282,7 +293,7 @@ LinearKernels linear_amx() {
   out.unit_floats = kMaxUnitFloats;
   out.units_per_thread = 2;
   out.strip_k = kStripK;
-  out.works_beside = true;
+  out.beside_height = 2;
   out.pack = &pack_strip_bf16<kTileRows>;
   out.chunk = 32;
   out.epilogue = &linear_epilogue;

@@ -183,7 +183,6 @@ void finish(const Plan& plan, Progress& progress) {
 }
 
 void run_unit(const Plan& plan, int64_t unit, int64_t next_unit, Progress& progress) {
-  const auto run = plan.kernels->works_beside ? &run_strip_beside : &run_strip;
   Block block = first_block(plan, unit);
   for (bool last = false; !last; block.k0 += plan.k_block) {
     last = ends_k(plan, block);
@@ -191,7 +190,12 @@ void run_unit(const Plan& plan, int64_t unit, int64_t next_unit, Progress& progr
     next.k0 += plan.k_block;
     if (last) next = first_block(plan, next_unit);
     for (int64_t s = block.first_strip; s < block.last_strip; ++s) {
-      run(plan, block, next, s, progress);
+      if (strip_work(plan, s).height >= plan.kernels->beside_height) {
+        run_strip_beside(plan, block, next, s, progress);
+      } else {
+        finish(plan, progress);
+        run_strip(plan, block, next, s, progress);
+      }
     }
   }
   if (plan.cuts_k()) finish(plan, progress);  // the next unit starts where these sums are

@@ -39,7 +39,7 @@ struct EpilogueArgs {
 };
 
 /// What a call does beside its products, a share at every step, while the products wait for their
-/// operands (LinearKernels::works_beside).
+/// operands (LinearKernels::beside_height).
 struct BesideArgs {
   /// Two runs of cache lines to bring into the second-level cache.
   struct Lines {
@@ -85,8 +85,8 @@ struct LinearKernels {
   /// Blocks of K are no longer than this, so that a strip stays in the first-level cache while the
   /// panels pass by; 0: the panels alone decide.
   int64_t strip_k = 0;
-  /// Kernels take MicroArgs::beside, in place of `next`.
-  bool works_beside = false;
+  /// Kernels from this row class on take MicroArgs::beside in place of `next`.
+  int beside_height = kMaxRowClasses + 1;
 
   /// Copies `rows` rows of x into the strip form: for each 64-byte chunk of K the chunk of each
   /// row in turn, the end of K filled with zeros. A strip takes

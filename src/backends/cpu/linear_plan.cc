@@ -19,7 +19,7 @@ int64_t choose_chunk(const Plan& plan, int threads) {
     chunk = kernel_panels(kernels, row_class(kernels, plan.args->m), kMaxPanels);
     const int64_t rounds = ceil_div(plan.n_panels, threads * chunk);
     chunk = ceil_div(plan.n_panels, threads * rounds);
-  } else if (kernels.works_beside) {  // evenly
+  } else if (kernels.strip_k > 0) {  // evenly
     chunk = round_up(ceil_div(plan.n_panels, ceil_div(plan.n_panels, chunk)), 2);
   }
   return plan.args->gated ? round_up(chunk, 2) : chunk;
