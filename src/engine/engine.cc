@@ -67,7 +67,7 @@ struct Engine::Sequence {
   std::vector<int32_t> ids;    ///< prompt, then drawn tokens
   int64_t n_cached = 0;        ///< tokens whose keys and values are in the cache
   std::vector<int32_t> pages;  ///< page table
-  Sampler sampler{SamplingParams{}};
+  Sampler sampler{SamplingParams{}, {}};
   std::vector<Tensor> media_embeddings;  ///< [n_tokens, D], by media index; as far as encoded
   EncodeState encode;
   bool encoding = false;
@@ -133,12 +133,22 @@ Result<uint64_t> Engine::submit(PreparedRequest request) {
                       span.length));
     }
   }
+  if (request.sampling.n != 1) {
+    return unsupported(
+        fmt::format("n is {}; this engine gives one answer a request", request.sampling.n));
+  }
+  SamplerSetup setup{.eos_ids = model_->spec.generation.eos_ids,
+                     .seed = seeds_.next(),
+                     .n_known = request.n_known_tokens};
+  if (request.constraint != nullptr) {
+    TRIPTYCH_ASSIGN_OR_RETURN(setup.constraint, request.constraint->start());
+  }
   auto sequence = std::make_unique<Sequence>();
   TRIPTYCH_RETURN_IF_ERROR(kv_.reserve(n_prompt, sequence->pages));
   sequence->id = next_id_++;
   sequence->ids = request.ids;
-  sequence->sampler = Sampler(request.sampling);
-  sequence->sampler.observe(sequence->ids);
+  sequence->sampler = Sampler(request.sampling, std::move(setup));
+  sequence->sampler.observe_prompt(sequence->ids);
   const int64_t room = plan_.context_tokens - n_prompt;
   sequence->max_new =
       request.sampling.max_tokens > 0 ? std::min(request.sampling.max_tokens, room) : room;
@@ -187,25 +197,27 @@ Result<std::optional<TokenEvent>> Engine::advance() {
   registry_.publish(
       "logits", "decoder", Modality::kText,
       View::dense(logits.data(), DType::kF32, Shape{static_cast<int64_t>(logits.size())}));
-  TRIPTYCH_ASSIGN_OR_RETURN(const int32_t token,
-                            s.sampler.sample(logits, s.request.n_known_tokens));
-  return std::optional<TokenEvent>(token_event(token));
+  TRIPTYCH_ASSIGN_OR_RETURN(DrawnToken drawn, s.sampler.sample(logits, sampler_scratch_));
+  TRIPTYCH_ASSIGN_OR_RETURN(TokenEvent event, token_event(std::move(drawn)));
+  return std::optional<TokenEvent>(std::move(event));
 }
 
-TokenEvent Engine::token_event(int32_t token) {
+Result<TokenEvent> Engine::token_event(DrawnToken drawn) {
   Sequence& s = *sequence_;
   ++usage_.drawn_tokens;
-  const std::vector<int32_t>& eos = model_->spec.generation.eos_ids;
-  if (!s.request.sampling.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end()) {
-    return finish(FinishReason::kStop, -1, Status::ok());
-  }
+  if (s.sampler.ends(drawn.token)) return finish(FinishReason::kStop, -1, Status::ok());
+  TRIPTYCH_RETURN_IF_ERROR(s.sampler.accept(drawn.token));
   ++usage_.completion_tokens;
-  s.sampler.observe(std::span(&token, 1));
-  if (usage_.completion_tokens >= s.max_new) {
-    return finish(FinishReason::kLength, token, Status::ok());
+  TokenEvent event{s.id, drawn.token};
+  if (s.sampler.finished()) {
+    event = finish(FinishReason::kStop, drawn.token, Status::ok());
+  } else if (usage_.completion_tokens >= s.max_new) {
+    event = finish(FinishReason::kLength, drawn.token, Status::ok());
+  } else {
+    s.ids.push_back(drawn.token);
   }
-  s.ids.push_back(token);
-  return {s.id, token, FinishReason::kNone, Status::ok()};
+  event.logprobs = std::move(drawn.logprobs);
+  return event;
 }
 
 Status Engine::encode_slice() {

@@ -8,6 +8,7 @@
 #include "base/settings.h"
 #include "engine/memory_plan.h"
 #include "engine/sampler.h"
+#include "engine/token_draw.h"
 #include "models/registry.h"
 #include "request/request.h"
 
@@ -68,7 +69,7 @@ class Engine {
   Status merge_media(int64_t first, int64_t n_rows, const View& hidden);
   Result<std::optional<TokenEvent>> advance();
   TokenEvent finish(FinishReason reason, int32_t token, Status error);
-  TokenEvent token_event(int32_t token);
+  Result<TokenEvent> token_event(DrawnToken drawn);
   Status score_window(const std::vector<int32_t>& ids, int64_t begin, int64_t end,
                       const std::vector<int32_t>& pages, std::vector<double>& out);
 
@@ -81,6 +82,8 @@ class Engine {
   TensorRegistry registry_;
   MatmulMode matmul_ = MatmulMode::kF32;
   double load_ms_ = 0;
+  SeedSource seeds_;
+  SamplerScratch sampler_scratch_;
   uint64_t next_id_ = 1;
   std::unique_ptr<Sequence> sequence_;
   Usage usage_;

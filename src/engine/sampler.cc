@@ -3,106 +3,127 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/logprobs.h"
+#include "engine/token_draw.h"
+
 namespace triptych {
 namespace {
 
-/// Highest logit first; equal ones by id, so that a sort has one outcome.
-bool before(float logit_a, int32_t id_a, float logit_b, int32_t id_b) {
-  return logit_a > logit_b || (logit_a == logit_b && id_a < id_b);
+/// The first of the largest; -1 when all are minus infinity.
+int32_t first_largest(std::span<const float> logits) {
+  const auto best = std::max_element(logits.begin(), logits.end());
+  if (best == logits.end() || *best == -INFINITY) return -1;
+  return static_cast<int32_t>(best - logits.begin());
+}
+
+Status check_numbers(std::span<const float> logits) {
+  bool finite = false;
+  for (float logit : logits) {
+    if (std::isnan(logit)) return internal_error("the model gave a logit that is not a number");
+    if (logit == INFINITY) return internal_error("the model gave an infinite logit");
+    finite = finite || logit != -INFINITY;
+  }
+  return finite ? Status::ok() : internal_error("the model gave no finite logit");
 }
 
 }  // namespace
 
-Sampler::Sampler(const SamplingParams& params)
-    : params_(params), random_(params.seed ? *params.seed : std::random_device{}()) {}
-
-void Sampler::observe(std::span<const int32_t> ids) {
-  if (params_.repetition_penalty == 1) return;
-  for (int32_t id : ids) {
-    if (id < 0) continue;
-    if (static_cast<size_t>(id) >= seen_.size()) seen_.resize(static_cast<size_t>(id) + 1);
-    seen_[static_cast<size_t>(id)] = true;
-  }
+Sampler::Sampler(SamplingParams params, SamplerSetup setup)
+    : params_(std::move(params)),
+      end_ids_(params_.stop_token_ids),
+      seed_(params_.seed.value_or(setup.seed)),
+      stream_(setup.stream),
+      n_known_(static_cast<size_t>(std::max<int64_t>(0, setup.n_known))),
+      constraint_(std::move(setup.constraint)) {
+  if (params_.ignore_eos) return;
+  end_ids_.insert(end_ids_.end(), setup.eos_ids.begin(), setup.eos_ids.end());
 }
 
-void Sampler::penalise(std::vector<float>& logits) const {
-  const auto penalty = static_cast<float>(params_.repetition_penalty);
-  const size_t n = std::min(logits.size(), seen_.size());
-  for (size_t i = 0; i < n; ++i) {
-    if (seen_[i]) logits[i] = logits[i] < 0 ? logits[i] * penalty : logits[i] / penalty;
-  }
+void Sampler::observe_prompt(std::span<const int32_t> ids) {
+  if (params_.repetition_penalty != 1) counts_.add_prompt(ids);
 }
 
-Result<int32_t> Sampler::sample(std::span<const float> logits, int64_t n_known) {
-  const size_t n = std::min(logits.size(), static_cast<size_t>(std::max<int64_t>(0, n_known)));
-  const float* data = logits.data();
-  std::vector<float> penalised;
+Status Sampler::accept(int32_t token) {
+  if (constraint_ != nullptr) TRIPTYCH_RETURN_IF_ERROR(constraint_->accept(token));
+  counts_.add_answer(token);
+  ++n_accepted_;
+  mask_ready_ = false;
+  return Status::ok();
+}
+
+void Sampler::prepare_mask() {
+  if (constraint_ == nullptr || mask_ready_) return;
+  mask_.resize(constraint_->mask_words());
+  mask_status_ = constraint_->allowed(mask_);
+  mask_ready_ = true;
+}
+
+bool Sampler::ends(int32_t token) const {
+  return std::find(end_ids_.begin(), end_ids_.end(), token) != end_ids_.end();
+}
+
+/// Whether the logits to draw from are not the model's own.
+bool Sampler::adjusts() const {
+  return !params_.logit_bias.empty() || params_.repetition_penalty != 1 ||
+         params_.frequency_penalty != 0 || params_.presence_penalty != 0 || holds_ends() ||
+         constraint_ != nullptr;
+}
+
+/// The steps in front of the first bar, on a copy in `scratch`.
+Result<std::span<const float>> Sampler::adjust(std::span<const float> logits, bool hold_ends,
+                                               SamplerScratch& scratch) {
+  scratch.logits.assign(logits.begin(), logits.end());
+  const std::span<float> out(scratch.logits);
+  add_bias(out, params_.logit_bias);
   if (params_.repetition_penalty != 1) {
-    penalised.assign(data, data + n);
-    penalise(penalised);
-    data = penalised.data();
+    penalise_repetition(out, counts_, params_.repetition_penalty);
   }
-  int32_t best = -1;
-  for (size_t i = 0; i < n; ++i) {
-    if (std::isnan(data[i])) return internal_error("the model gave a logit that is not a number");
-    if (best < 0 ? data[i] > -INFINITY : data[i] > data[best]) best = static_cast<int32_t>(i);
+  if (params_.frequency_penalty != 0 || params_.presence_penalty != 0) {
+    penalise_answer(out, counts_, params_.frequency_penalty, params_.presence_penalty);
   }
-  if (best < 0 || std::isinf(data[best])) {
-    return internal_error("the model gave no finite logit");
+  if (hold_ends) forbid(out, end_ids_);
+  if (constraint_ != nullptr) {
+    prepare_mask();
+    TRIPTYCH_RETURN_IF_ERROR(mask_status_);
+    keep_allowed(out, mask_);
   }
-  if (params_.temperature == 0) return best;
-  std::vector<Candidate> candidates;
-  candidates.reserve(n);
-  const double inverse = 1.0 / params_.temperature;
-  for (size_t i = 0; i < n; ++i) {
-    if (data[i] == -INFINITY) continue;
-    candidates.push_back({static_cast<float>((static_cast<double>(data[i]) - data[best]) * inverse),
-                          static_cast<int32_t>(i)});
-  }
-  keep_top_k(candidates);
-  return draw(candidates);
+  return std::span<const float>(out);
 }
 
-void Sampler::keep_top_k(std::vector<Candidate>& candidates) const {
-  if (params_.top_k <= 0 || static_cast<size_t>(params_.top_k) >= candidates.size()) return;
-  const auto cut = candidates.begin() + params_.top_k;
-  std::nth_element(
-      candidates.begin(), cut, candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return before(a.logit, a.id, b.logit, b.id); });
-  candidates.erase(cut, candidates.end());
+Result<DrawnToken> Sampler::sample(std::span<const float> logits, SamplerScratch& scratch) {
+  logits = logits.first(std::min(logits.size(), n_known_));
+  TRIPTYCH_RETURN_IF_ERROR(check_numbers(logits));
+  std::span<const float> adjusted = logits;
+  if (adjusts()) {
+    TRIPTYCH_ASSIGN_OR_RETURN(adjusted, adjust(logits, holds_ends(), scratch));
+  }
+  int32_t best = first_largest(adjusted);
+  if (best < 0 && holds_ends()) {
+    // Nothing but the end may come, by the grammar or by the model: min_tokens gives way.
+    TRIPTYCH_ASSIGN_OR_RETURN(adjusted, adjust(logits, false, scratch));
+    best = first_largest(adjusted);
+  }
+  if (best < 0) {
+    return invalid_argument(
+        "the grammar allows only tokens that the model cannot give here: it cannot be followed");
+  }
+  DrawnToken out;
+  out.token = params_.temperature == 0 ? best : draw(adjusted, best, scratch);
+  if (params_.logprobs) {
+    out.logprobs = token_logprobs(logits, out.token, params_.top_logprobs, scratch);
+  }
+  return out;
 }
 
-int32_t Sampler::draw(std::vector<Candidate>& candidates) {
-  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return before(a.logit, a.id, b.logit, b.id);
-  });
-  // Logits are relative to the largest, so the first weight is 1 and nothing overflows.
-  std::vector<double> weights;
-  double total = 0;
-  for (const Candidate& c : candidates) {
-    weights.push_back(std::exp(static_cast<double>(c.logit)));
-    total += weights.back();
-  }
-  size_t kept = candidates.size();
-  if (params_.top_p < 1) {
-    double sum = 0;
-    for (kept = 0; kept < weights.size() && sum < params_.top_p * total; ++kept) {
-      sum += weights[kept];
-    }
-    kept = std::max<size_t>(1, kept);
-  }
-  if (params_.min_p > 0) {
-    while (kept > 1 && weights[kept - 1] < params_.min_p * weights[0]) --kept;
-  }
-  double mass = 0;
-  for (size_t i = 0; i < kept; ++i) mass += weights[i];
-  // 53 random bits as a number in [0, 1): the same on every standard library.
-  double target = static_cast<double>(random_() >> 11) * 0x1p-53 * mass;
-  for (size_t i = 0; i + 1 < kept; ++i) {
-    target -= weights[i];
-    if (target < 0) return candidates[i].id;
-  }
-  return candidates[kept - 1].id;
+/// The steps behind the first bar.
+int32_t Sampler::draw(std::span<const float> logits, int32_t best, SamplerScratch& scratch) const {
+  make_candidates(logits, logits[static_cast<size_t>(best)], params_.temperature, params_.top_k,
+                  scratch);
+  if (params_.top_p < 1) keep_top_p(params_.top_p, scratch);
+  if (params_.min_p > 0) keep_min_p(params_.min_p, scratch);
+  if (params_.typical_p < 1) keep_typical(params_.typical_p, scratch);
+  return draw_candidate(token_uniform(seed_, stream_, static_cast<uint64_t>(n_accepted_)),
+                        scratch.candidates);
 }
 
 }  // namespace triptych

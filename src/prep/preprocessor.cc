@@ -61,6 +61,8 @@ Result<std::unique_ptr<Preprocessor>> Preprocessor::load(const Checkpoint& check
   } else {
     TRIPTYCH_ASSIGN_OR_RETURN(prep->tokenizer_, Tokenizer::from_folder(checkpoint.path()));
   }
+  prep->grammars_ =
+      std::make_unique<const GrammarConstraints>(prep->tokenizer_, spec.generation.eos_ids);
   Result<std::shared_ptr<const ChatTemplate>> chat_template =
       not_found(checkpoint.path() + ": the file has no chat template; pass --chat-template FILE");
   if (!options.chat_template_file.empty()) {
@@ -146,10 +148,23 @@ Status Preprocessor::add_missing_bos(EncodedPrompt& encoded) const {
   return Status::ok();
 }
 
+/// Checks the sampling fields and compiles the grammar.
+Status Preprocessor::prepare_sampling(const SamplingParams& sampling, PreparedRequest& out) const {
+  out.n_known_tokens =
+      std::min<int64_t>(spec_.text.vocab_size, static_cast<int64_t>(tokenizer_->vocab_size()));
+  TRIPTYCH_RETURN_IF_ERROR(validate(sampling, {.vocab_size = out.n_known_tokens}));
+  out.sampling = sampling;
+  if (sampling.grammar) {
+    TRIPTYCH_ASSIGN_OR_RETURN(out.constraint, grammars_->compile(*sampling.grammar));
+  }
+  return Status::ok();
+}
+
 Result<PreparedRequest> Preprocessor::prepare(const Request& request, int64_t context_limit,
                                               ThreadPool& pool, TensorRegistry& registry) const {
   const auto start = std::chrono::steady_clock::now();
-  TRIPTYCH_RETURN_IF_ERROR(validate(request.sampling));
+  PreparedRequest out;
+  TRIPTYCH_RETURN_IF_ERROR(prepare_sampling(request.sampling, out));
   std::vector<ImageCost> costs;
   for (const MediaItem& item : request.media) {
     TRIPTYCH_ASSIGN_OR_RETURN(const ImageCost item_cost, cost(item));
@@ -164,10 +179,6 @@ Result<PreparedRequest> Preprocessor::prepare(const Request& request, int64_t co
       if (part.media) in_order.push_back(*part.media);
     }
   }
-  PreparedRequest out;
-  out.sampling = request.sampling;
-  out.n_known_tokens =
-      std::min<int64_t>(spec_.text.vocab_size, static_cast<int64_t>(tokenizer_->vocab_size()));
   size_t next_slot = 0;
   int64_t media_tokens = 0;
   for (size_t i = 0; i < encoded.ids.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "models/spec.h"
 #include "request/request.h"
 #include "text/chat_template.h"
+#include "text/grammar_constraint.h"
 #include "text/tokenizer.h"
 #include "weights/checkpoint.h"
 
@@ -43,7 +44,8 @@ class Preprocessor {
   Result<ImageCost> cost(const MediaItem& item) const;
 
   /// Prepares a request. kOutOfRange with both numbers when the prompt does not leave room for one
-  /// token in `context_limit`: before any pixel is decoded.
+  /// token in `context_limit`: before any pixel is decoded. So are bad sampling fields (ids beyond
+  /// the vocabulary too) and a grammar that does not compile.
   Result<PreparedRequest> prepare(const Request& request, int64_t context_limit, ThreadPool& pool,
                                   TensorRegistry& registry) const;
 
@@ -55,6 +57,7 @@ class Preprocessor {
  private:
   explicit Preprocessor(const ModelSpec& spec) : spec_(spec) {}
   Result<EncodedPrompt> encode(const Request& request) const;
+  Status prepare_sampling(const SamplingParams& sampling, PreparedRequest& out) const;
   Status add_missing_bos(EncodedPrompt& encoded) const;
   Result<PreparedMedia> prepare_image(const MediaItem& item, const ImageCost& cost,
                                       ThreadPool& pool, TensorRegistry& registry) const;
@@ -63,6 +66,7 @@ class Preprocessor {
   PrepOptions options_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<const ChatTemplate> chat_template_;
+  std::unique_ptr<const GrammarConstraints> grammars_;
   Status no_template_;  ///< why there is none
   std::optional<ImageRecipe> recipe_;
 };

@@ -9,24 +9,10 @@
 
 #include "core/tensor.h"
 #include "core/tensor_registry.h"
+#include "request/sampling_params.h"
+#include "request/token_constraint.h"
 
 namespace triptych {
-
-/// How the next token is drawn. The defaults are greedy.
-struct SamplingParams {
-  double temperature = 0;         ///< 0: the most likely token, whatever the rest says
-  int64_t top_k = 0;              ///< 0 or -1: off
-  double top_p = 1;               ///< in (0, 1]; 1: off
-  double min_p = 0;               ///< in [0, 1]; 0: off
-  double repetition_penalty = 1;  ///< above 0; 1: off
-  std::optional<uint64_t> seed;   ///< same seed, same answer
-  int64_t max_tokens = 0;         ///< 0: as many as the context holds
-  std::vector<std::string> stop;  ///< stop strings, never part of the answer
-  bool ignore_eos = false;
-};
-
-/// kInvalidArgument naming the field and the allowed range.
-Status validate(const SamplingParams& params);
 
 /// One encoded picture, clip or sound as it came in.
 struct MediaItem {
@@ -81,6 +67,7 @@ struct PreparedRequest {
   std::vector<Span> spans;   ///< by position
   std::vector<PreparedMedia> media;
   SamplingParams sampling;
+  std::shared_ptr<const TokenConstraintSource> constraint;  ///< of sampling.grammar; null: free
   int64_t n_known_tokens = 0;  ///< ids the tokenizer can spell; logits beyond are never drawn
   double prep_ms = 0;          ///< decoding, preprocessing, template and tokenising
 };
@@ -95,12 +82,26 @@ enum class FinishReason : uint8_t {
 /// "stop", "length", "cancelled", "error"; empty while not finished.
 std::string_view finish_reason_name(FinishReason reason);
 
+/// A token and how likely it was.
+struct TokenLogprob {
+  int32_t token = -1;
+  double logprob = 0;
+};
+
+/// Log-probabilities of one step: log-softmax of the model's own logits, before penalties, bias,
+/// grammar and temperature (as OpenAI and vLLM give them), over the ids the tokenizer can spell.
+struct TokenLogprobs {
+  double logprob = 0;             ///< of the token that was drawn
+  std::vector<TokenLogprob> top;  ///< the most likely ones, first the highest; ties by lowest id
+};
+
 /// One step of an answer.
 struct TokenEvent {
   uint64_t sequence = 0;
   int32_t token = -1;  ///< -1 when the event only ends the answer
   FinishReason finish = FinishReason::kNone;
-  Status error;  ///< of kError
+  Status error;                           ///< of kError
+  std::optional<TokenLogprobs> logprobs;  ///< when asked for, with a token
 };
 
 /// Counts and times of an answer.

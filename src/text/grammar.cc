@@ -27,10 +27,43 @@ struct GrammarCompiler::State {
   tt_grammar_factory* raw;
 };
 
+namespace {
+
+/// Compilers of grammars descend by recursion, so depth is bounded before they look. Brackets that
+/// are escaped do not count; those in quotes do, as what is a quote depends on the kind.
+Status check_size(std::string_view text) {
+  if (text.size() > kMaxGrammarBytes) {
+    return out_of_range("grammar: it has " + std::to_string(text.size()) + " bytes; it may have " +
+                        std::to_string(kMaxGrammarBytes));
+  }
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\') ++i;
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') depth = std::max(0, depth - 1);
+    if (depth > kMaxGrammarDepth) {
+      return invalid_argument("grammar: brackets are nested deeper than " +
+                              std::to_string(kMaxGrammarDepth));
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
 GrammarMatcher::GrammarMatcher(std::unique_ptr<State> state) : state_(std::move(state)) {}
 GrammarMatcher::~GrammarMatcher() = default;
 GrammarMatcher::GrammarMatcher(GrammarMatcher&&) noexcept = default;
 GrammarMatcher& GrammarMatcher::operator=(GrammarMatcher&&) noexcept = default;
+
+Result<GrammarMatcher> GrammarMatcher::fork() const {
+  tt_matcher* raw = nullptr;
+  ffi::Text error;
+  const tt_status status = tt_matcher_clone(state_->raw, &raw, error.out());
+  TRIPTYCH_RETURN_IF_ERROR(ffi::to_status(status, error));
+  return GrammarMatcher(std::make_unique<State>(raw, state_->n_tokens));
+}
 
 size_t GrammarMatcher::mask_words() const { return (state_->n_tokens + 31) / 32; }
 
@@ -71,6 +104,7 @@ Result<std::shared_ptr<const GrammarCompiler>> GrammarCompiler::make(
 }
 
 Result<GrammarMatcher> GrammarCompiler::compile(GrammarKind kind, std::string_view text) const {
+  TRIPTYCH_RETURN_IF_ERROR(check_size(text));
   tt_matcher* raw = nullptr;
   ffi::Text error;
   const tt_status status =

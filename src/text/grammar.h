@@ -8,12 +8,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "request/sampling_params.h"
 #include "text/tokenizer.h"
 
 namespace triptych {
-
-/// What a grammar is written in. kChoice takes a JSON array of strings.
-enum class GrammarKind : uint8_t { kJsonSchema, kRegex, kLark, kChoice };
 
 /// The state of one constrained answer: which tokens may come next. Not shared by threads.
 class GrammarMatcher {
@@ -21,6 +19,10 @@ class GrammarMatcher {
   ~GrammarMatcher();
   GrammarMatcher(GrammarMatcher&&) noexcept;
   GrammarMatcher& operator=(GrammarMatcher&&) noexcept;
+
+  /// A matcher in the same state that shares nothing with this one, so that another thread may use
+  /// it.
+  Result<GrammarMatcher> fork() const;
 
   /// Words of a mask: one bit a token id, lowest bit first.
   size_t mask_words() const;
@@ -41,6 +43,9 @@ class GrammarMatcher {
   std::unique_ptr<State> state_;
 };
 
+inline constexpr size_t kMaxGrammarBytes = size_t{64} << 10;
+inline constexpr int kMaxGrammarDepth = 64;
+
 /// Compiles grammars against one tokenizer; made once a model, shared by threads.
 class GrammarCompiler {
  public:
@@ -48,7 +53,8 @@ class GrammarCompiler {
       std::shared_ptr<const Tokenizer> tokenizer);
   ~GrammarCompiler();
 
-  /// kInvalidArgument with the compiler's message for a grammar that does not parse.
+  /// kInvalidArgument with the compiler's message for a grammar that does not parse or is nested
+  /// deeper than kMaxGrammarDepth brackets; kOutOfRange for one longer than kMaxGrammarBytes.
   Result<GrammarMatcher> compile(GrammarKind kind, std::string_view text) const;
 
  private:

@@ -102,6 +102,8 @@ void tt_grammar_factory_free(tt_grammar_factory* factory);
 /* `kind`: 0 JSON schema, 1 regular expression, 2 Lark, 3 JSON array of choices. */
 tt_status tt_matcher_new(const tt_grammar_factory* factory, int32_t kind, tt_bytes text,
                          tt_matcher** out, tt_text* error);
+/* A matcher in the same state that shares nothing with the first. */
+tt_status tt_matcher_clone(const tt_matcher* matcher, tt_matcher** out, tt_text* error);
 /* Bit i of the words is token i, lowest bit first; words beyond the vocabulary become 0. */
 tt_status tt_matcher_mask(tt_matcher* matcher, uint32_t* words, size_t n_words, tt_text* error);
 tt_status tt_matcher_consume(tt_matcher* matcher, uint32_t id, tt_text* error);

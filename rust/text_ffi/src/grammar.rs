@@ -145,6 +145,22 @@ pub unsafe extern "C" fn tt_matcher_new(
     })
 }
 
+/// A copy with lexer caches of its own, so that both may be used by different threads.
+///
+/// # Safety
+/// See the header.
+#[no_mangle]
+pub unsafe extern "C" fn tt_matcher_clone(
+    matcher: *const Matcher,
+    out: *mut *mut Matcher,
+    error: *mut Text,
+) -> i32 {
+    report(error, || {
+        *out = Box::into_raw(Box::new((*matcher).deep_clone()));
+        Ok(())
+    })
+}
+
 /// # Safety
 /// See the header; `words` points at `n_words` writable words.
 #[no_mangle]
