@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <optional>
+
+#include "sched/fairness.h"
+#include "sched/step_draft.h"
+
+namespace triptych {
+namespace {
+
+constexpr int kMostRefusals = 8;  // candidates that did not fit before a plan looks no further
+
+struct Candidate {
+  Urgency urgency;
+  const SequenceState* state = nullptr;
+  bool refused = false;
+};
+
+// Tokens a tenant pays for a request: rows to compute and the answer to expect, once.
+int64_t tokens_to_charge(const SequenceState& sequence, const Predictors& predictors) {
+  if (sequence.n_preempted > 0) return 0;
+  return sequence.pending_rows() +
+         static_cast<int64_t>(predictors.lengths.mean(sequence.service_class, sequence.max_new));
+}
+
+std::vector<Candidate> by_urgency(const StepDraft& draft) {
+  std::vector<Candidate> queue;
+  queue.reserve(draft.candidates.size());
+  for (const SequenceState* state : draft.candidates) {
+    queue.push_back({urgency(*state, draft.snapshot.now_ms, draft.config), state});
+  }
+  std::sort(queue.begin(), queue.end(),
+            [](const Candidate& a, const Candidate& b) { return a.urgency < b.urgency; });
+  return queue;
+}
+
+// First candidate of the highest rank whose tenant's turn it is.
+Candidate* next_candidate(std::vector<Candidate>& queue, DeficitRoundRobin& tenants,
+                          const Predictors& predictors) {
+  std::vector<DeficitRoundRobin::Head> heads;
+  std::vector<Candidate*> of_heads;
+  for (Candidate& candidate : queue) {
+    if (candidate.refused) continue;
+    if (!of_heads.empty() && candidate.urgency.rank != of_heads[0]->urgency.rank) break;
+    const uint32_t tenant = candidate.state->tenant;
+    const bool known = std::any_of(heads.begin(), heads.end(),
+                                   [&](const auto& head) { return head.tenant == tenant; });
+    if (known) continue;
+    heads.push_back({tenant, tokens_to_charge(*candidate.state, predictors)});
+    of_heads.push_back(&candidate);
+  }
+  if (heads.empty()) return nullptr;
+  const uint32_t chosen = tenants.next(heads);
+  for (Candidate* candidate : of_heads) {
+    if (candidate->state->tenant == chosen) return candidate;
+  }
+  return nullptr;
+}
+
+Reservation reserve_active(const std::vector<ActiveSequence>& active, const Room& room,
+                           const StepDraft& draft) {
+  Reservation reservation(room, draft.config, draft.predictors);
+  for (const ActiveSequence& sequence : active) {
+    if (sequence.admitted) {
+      reservation.admit(*sequence.state);
+    } else {
+      reservation.add_running(*sequence.state);
+    }
+  }
+  return reservation;
+}
+
+// Preempts sequences of lower classes until `candidate` fits, or nobody when that does not help.
+std::optional<Reservation> make_room(StepDraft& draft, const SequenceState& candidate) {
+  std::vector<ActiveSequence> kept = draft.active;
+  std::vector<uint64_t> victims;
+  Room room = draft.room();
+  while (true) {
+    const size_t victim = pick_victim(kept, draft.config, &candidate.service_class);
+    if (victim == kept.size()) return std::nullopt;
+    room.pages_left += kept[victim].state->n_pages_own;
+    victims.push_back(kept[victim].state->id);
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(victim));
+    Reservation reservation = reserve_active(kept, room, draft);
+    if (reservation.check(candidate) != Shortage::kNone) continue;
+    for (const uint64_t id : victims) {
+      const auto at = std::find_if(draft.active.begin(), draft.active.end(),
+                                   [&](const auto& active) { return active.state->id == id; });
+      draft.preempt(static_cast<size_t>(at - draft.active.begin()));
+    }
+    return reservation;
+  }
+}
+
+// It may push out lower classes: half of its time to the first token has gone by.
+bool may_push(const SequenceState& candidate, Shortage shortage, const StepDraft& draft) {
+  if (draft.config.order != QueueOrder::kDeadline || shortage == Shortage::kMediaBytes) {
+    return false;
+  }
+  const double waited = draft.snapshot.now_ms - candidate.arrival_ms;
+  return waited > draft.config.policy(candidate.service_class).ttft_ms / 2;
+}
+
+// It has waited so long that others no longer pass it.
+bool holds_the_door(const SequenceState& candidate, const StepDraft& draft) {
+  if (draft.config.order == QueueOrder::kArrival) return true;
+  const double patience =
+      std::min(draft.config.bypass_ms, draft.config.policy(candidate.service_class).ttft_ms / 4);
+  return draft.snapshot.now_ms - candidate.arrival_ms > patience;
+}
+
+void take_in(StepDraft& draft, const Candidate& candidate) {
+  const SequenceState& state = *candidate.state;
+  draft.plan.admit.push_back(state.id);
+  draft.pages_left -= state.n_pages_lent_idle;
+  draft.promised_pages += promised_pages_left(state, draft.config);
+  const ActiveSequence active{&state, candidate.urgency, false, 0, true};
+  const auto at = std::lower_bound(
+      draft.active.begin(), draft.active.end(), active,
+      [](const ActiveSequence& a, const ActiveSequence& b) { return a.urgency < b.urgency; });
+  draft.active.insert(at, active);
+}
+
+std::vector<uint32_t> tenants_of(const std::vector<const SequenceState*>& sequences) {
+  std::vector<uint32_t> tenants;
+  tenants.reserve(sequences.size());
+  for (const SequenceState* sequence : sequences) tenants.push_back(sequence->tenant);
+  return tenants;
+}
+
+}  // namespace
+
+void admit_waiting(StepDraft& draft) {
+  DeficitRoundRobin tenants(draft.plan.fairness, draft.config.drr_quantum);
+  tenants.keep(tenants_of(draft.candidates));
+  draft.plan.fairness = tenants.state();
+  // Pages were just taken from somebody: nobody comes in on them.
+  if (draft.candidates.empty() || !draft.plan.preempt.empty()) return;
+
+  std::vector<Candidate> queue = by_urgency(draft);
+  Reservation reservation = reserve_active(draft.active, draft.room(), draft);
+  for (int refusals = 0; refusals < kMostRefusals;) {
+    DeficitRoundRobin turn = tenants;
+    Candidate* candidate = nullptr;
+    if (draft.config.order == QueueOrder::kArrival) {
+      const size_t n_in = draft.plan.admit.size();
+      candidate = n_in < queue.size() ? &queue[n_in] : nullptr;
+    } else {
+      candidate = next_candidate(queue, turn, draft.predictors);
+    }
+    if (candidate == nullptr) break;
+    const SequenceState& state = *candidate->state;
+    const Shortage shortage = reservation.check(state);
+    if (shortage != Shortage::kNone) {
+      candidate->refused = true;
+      ++refusals;
+      std::optional<Reservation> roomier;
+      if (may_push(state, shortage, draft)) roomier = make_room(draft, state);
+      if (!roomier.has_value()) {
+        if (holds_the_door(state, draft)) break;
+        continue;
+      }
+      reservation = *roomier;
+    }
+    candidate->refused = true;  // out of the queue
+    reservation.admit(state);
+    take_in(draft, *candidate);
+    turn.charge(state.tenant, tokens_to_charge(state, draft.predictors));
+    tenants = turn;
+  }
+  draft.plan.fairness = tenants.state();
+}
+
+}  // namespace triptych

@@ -1,0 +1,206 @@
+#include "sched/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "sched/feasibility.h"
+
+namespace triptych {
+namespace {
+
+SequenceState waiting(uint64_t id, int64_t n_prompt, int64_t max_new) {
+  SequenceState s;
+  s.id = id;
+  s.n_tokens = s.n_prompt = n_prompt;
+  s.max_new = max_new;
+  return s;
+}
+
+// `n_drawn` tokens drawn, the last one not cached.
+SequenceState decoding(uint64_t id, int64_t n_prompt, int64_t n_drawn, int64_t max_new) {
+  SequenceState s = waiting(id, n_prompt, max_new);
+  s.n_tokens += n_drawn;
+  s.n_cached = s.n_tokens - 1;
+  s.n_pages_held = s.n_pages_own = (s.n_cached + 15) / 16;
+  s.first_token_ms = s.last_token_ms = 0;
+  return s;
+}
+
+MediaState picture(int64_t position, int64_t length, int64_t blocks, double block_gflop) {
+  return {.position = position,
+          .length = length,
+          .item = 1,
+          .blocks_left = blocks,
+          .blocks_total = blocks,
+          .block_gflop = block_gflop,
+          .bytes = 1000};
+}
+
+Snapshot pool(int64_t pages) {
+  Snapshot snapshot;
+  snapshot.total_pages = snapshot.free_pages = pages;
+  snapshot.media_bytes_cap = 10000;
+  return snapshot;
+}
+
+void run(Snapshot& snapshot, const SequenceState& s) {
+  snapshot.running.push_back(s);
+  snapshot.free_pages -= s.n_pages_held;
+}
+
+const Predictors kPredictors{CostPriors{}};
+
+TEST(Plan, ANewRequestComesInAndIsPrefilledInTheSameStep) {
+  Snapshot snapshot = pool(100);
+  snapshot.waiting = {waiting(1, 100, 50)};
+  const StepPlan plan = plan_step(snapshot, SchedulerConfig{}, kPredictors);
+  EXPECT_EQ(plan.admit, std::vector<uint64_t>{1});
+  EXPECT_EQ(plan.rows, (std::vector<RowSlice>{{1, 100, 7}}));
+  EXPECT_EQ(plan.budget_ms, kNever);
+  EXPECT_GT(plan.predicted_ms, 0);
+}
+
+TEST(Plan, PrefillBesideDecodeIsCutToTheTimeOfTheNextToken) {
+  Snapshot snapshot = pool(1000);
+  run(snapshot, decoding(1, 30, 1, 50));
+  snapshot.running[0].service_class = ServiceClass::kInteractive;
+  snapshot.waiting = {waiting(2, 2000, 50)};
+  const StepPlan plan = plan_step(snapshot, SchedulerConfig{}, kPredictors);
+  ASSERT_EQ(plan.rows.size(), 2u);
+  EXPECT_EQ(plan.rows[0].id, 1u);
+  EXPECT_GT(plan.rows[1].n_rows, 50);
+  EXPECT_LE(plan.predicted_ms, 45);
+}
+
+TEST(Plan, EncodingKeepsToItsSliceBesideDecodeAndMayTakeMoreAlone) {
+  SchedulerConfig config;
+  Snapshot snapshot = pool(1000);
+  SequenceState s = waiting(2, 200, 50);
+  s.media = {picture(10, 100, 24, 100)};  // 2.05 ms a block
+  snapshot.waiting = {s};
+  const StepPlan alone = plan_step(snapshot, config, kPredictors);
+  EXPECT_EQ(alone.encode, (std::vector<EncodeSlice>{{2, 0, 24}}));
+  EXPECT_EQ(alone.rows, (std::vector<RowSlice>{{2, 200, 14}})) << "encoded before the forward";
+
+  run(snapshot, decoding(1, 30, 1, 50));
+  EXPECT_EQ(plan_step(snapshot, config, kPredictors).encode, (std::vector<EncodeSlice>{{2, 0, 3}}));
+  config.encode_slice_ms = 0.5;
+  EXPECT_EQ(plan_step(snapshot, config, kPredictors).encode, (std::vector<EncodeSlice>{{2, 0, 1}}))
+      << "one block, or it would never end";
+  config.slice_encoding = false;
+  EXPECT_EQ(plan_step(snapshot, config, kPredictors).encode,
+            (std::vector<EncodeSlice>{{2, 0, 24}}));
+}
+
+TEST(Plan, OneItemOfTwoRequestsIsEncodedOnce) {
+  Snapshot snapshot = pool(1000);
+  for (const uint64_t id : {1, 2}) {
+    SequenceState s = waiting(id, 200, 50);
+    s.media = {picture(10, 100, 24, 100)};
+    snapshot.waiting.push_back(s);
+  }
+  const StepPlan plan = plan_step(snapshot, SchedulerConfig{}, kPredictors);
+  EXPECT_EQ(plan.encode.size(), 1u);
+  EXPECT_EQ(plan.rows.size(), 2u);
+}
+
+TEST(Plan, DecodeRowsTakeAllTheirPagesOrSomebodyGivesWay) {
+  Snapshot snapshot = pool(6);
+  for (const uint64_t id : {1, 2, 3}) {  // two pages each, all full
+    SequenceState s = decoding(id, 30, 3, 50);
+    s.arrival_ms = static_cast<double>(id);
+    run(snapshot, s);
+  }
+  snapshot.running[1].service_class = ServiceClass::kBatch;
+  const StepPlan plan = plan_step(snapshot, SchedulerConfig{}, kPredictors);
+  EXPECT_EQ(plan.preempt, std::vector<uint64_t>{2}) << "the lowest class";
+  EXPECT_EQ(plan.rows, (std::vector<RowSlice>{{1, 1, 1}, {3, 1, 1}}));
+  snapshot.running[1].n_preempted = 2;
+  EXPECT_EQ(plan_step(snapshot, SchedulerConfig{}, kPredictors).preempt,
+            (std::vector<uint64_t>{3, 1}))
+      << "one whose budget is spent keeps its pages and its promise";
+}
+
+TEST(Plan, RequestsThatCanNeverRunAreRefusedWithBothNumbers) {
+  Snapshot snapshot = pool(10);
+  snapshot.waiting = {waiting(1, 100, 100), waiting(2, 20, 10), waiting(3, 20, 10)};
+  snapshot.waiting[1].media = {picture(0, 16, 24, 1)};
+  snapshot.waiting[1].media[0].bytes = 9000;
+  snapshot.waiting[2].expires_ms = 1;
+  const StepPlan plan = plan_step(snapshot, SchedulerConfig{}, kPredictors);
+  ASSERT_EQ(plan.ended.size(), 3u);
+  EXPECT_EQ(describe(plan.ended[0]), "prompt and answer need 13 KV pages, the pool has 10");
+  EXPECT_EQ(describe(plan.ended[1]), "its media need 16200 bytes, 10000 are set aside for media");
+  EXPECT_EQ(plan.ended[2].reason, EndReason::kExpired);
+  EXPECT_TRUE(plan.admit.empty());
+}
+
+TEST(Plan, AnUrgentRequestPushesOutALowerClassOnceHalfItsTimeIsGone) {
+  SchedulerConfig config;
+  config.max_running = 1;
+  Snapshot snapshot = pool(100);
+  run(snapshot, decoding(1, 30, 3, 500));
+  snapshot.running[0].service_class = ServiceClass::kBatch;
+  snapshot.waiting = {waiting(2, 30, 50)};
+  snapshot.waiting[0].service_class = ServiceClass::kInteractive;
+  snapshot.now_ms = 400;
+  EXPECT_TRUE(plan_step(snapshot, config, kPredictors).preempt.empty());
+  snapshot.now_ms = 600;
+  const StepPlan plan = plan_step(snapshot, config, kPredictors);
+  EXPECT_EQ(plan.preempt, std::vector<uint64_t>{1});
+  EXPECT_EQ(plan.admit, std::vector<uint64_t>{2});
+}
+
+TEST(Plan, AdmissionCountsTheAnswerThatLengthsLetExpect) {
+  Snapshot snapshot = pool(100);
+  run(snapshot, decoding(1, 30, 3, 800));  // may grow to 52 pages
+  snapshot.waiting = {waiting(2, 30, 800)};
+  SchedulerConfig config;
+  EXPECT_TRUE(plan_step(snapshot, config, kPredictors).admit.empty()) << "nothing known yet";
+  Predictors learnt{CostPriors{}};
+  for (int i = 0; i < 1000; ++i) learnt.lengths.observe(ServiceClass::kStandard, 40, true);
+  EXPECT_EQ(plan_step(snapshot, config, learnt).admit, std::vector<uint64_t>{2});
+  config.admission = AdmissionRule::kWholeLength;
+  EXPECT_TRUE(plan_step(snapshot, config, learnt).admit.empty());
+  config.admission = AdmissionRule::kPromptOnly;
+  EXPECT_EQ(plan_step(snapshot, config, kPredictors).admit, std::vector<uint64_t>{2});
+}
+
+TEST(Plan, AdmissionKeepsDecodeWithinTheTightestTarget) {
+  SchedulerConfig config;
+  config.max_running = 1000;
+  config.step_rows = 2000;
+  Snapshot snapshot = pool(100000);
+  for (uint64_t id = 1; id <= 60; ++id) run(snapshot, decoding(id, 9000, 10, 20));
+  for (SequenceState& s : snapshot.running) s.service_class = ServiceClass::kBatch;
+  snapshot.waiting = {waiting(100, 30, 50)};
+  EXPECT_EQ(plan_step(snapshot, config, kPredictors).admit.size(), 1u);
+  snapshot.waiting[0].service_class = ServiceClass::kInteractive;
+  EXPECT_TRUE(plan_step(snapshot, config, kPredictors).admit.empty()) << "54 ms a step";
+}
+
+TEST(Feasibility, CountsTheWorkAheadAndItsOwn) {
+  Snapshot snapshot = pool(1000);
+  const SchedulerConfig config;
+  SequenceState own = waiting(9, 100, 10);
+  own.media = {picture(10, 50, 24, 100)};
+  const double alone = estimate_ttft_ms(snapshot, own, config, kPredictors);
+  EXPECT_NEAR(alone, 24 * 2.05 + 20.5, 1);
+  snapshot.waiting = {waiting(1, 1000, 10)};
+  own.arrival_ms = 1;
+  EXPECT_NEAR(estimate_ttft_ms(snapshot, own, config, kPredictors), alone + 210, 10);
+}
+
+TEST(Config, RefusesBudgetsThatAWholeSpanCouldNotPass) {
+  SchedulerConfig config;
+  EXPECT_TRUE(validate(config).is_ok());
+  config.step_rows = 600;
+  EXPECT_EQ(validate(config).message(),
+            "scheduler: step_rows (600) must be at least chunk_rows (512) and max_running (128) "
+            "together");
+  config = {};
+  config.classes[1].tpot_ms = 0;
+  EXPECT_EQ(validate(config).message(), "scheduler: tpot_ms must be above 0, it is 0");
+}
+
+}  // namespace
+}  // namespace triptych

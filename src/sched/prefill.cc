@@ -1,0 +1,89 @@
+#include <algorithm>
+
+#include "sched/chunking.h"
+#include "sched/kv_pages.h"
+#include "sched/step_draft.h"
+
+namespace triptych {
+namespace {
+
+// What is left of the step for prefill.
+struct Left {
+  int64_t rows = 0;
+  double time_ms = 0;    // of the forward pass, decode rows included
+  bool longest = false;  // no later step would have more time
+};
+
+int64_t page_limited_rows(StepDraft& draft, const SequenceState& state, int64_t rows_left) {
+  const auto encoded = [&](const MediaState& media) {
+    return media.encoded || std::find(draft.finished_items.begin(), draft.finished_items.end(),
+                                      media.item) != draft.finished_items.end();
+  };
+  const int64_t most = std::min({ready_rows(state, encoded), draft.config.chunk_rows, rows_left});
+  if (most <= 0) return 0;
+  const int64_t rows =
+      rows_within_pages(state, most, draft.pages_for(state), draft.config.page_tokens);
+  if (rows == 0) draft.short_of_pages = true;
+  return rows;
+}
+
+// A chunk that goes although it takes the step over its time: a little text, so that prefill never
+// stops; a media span that goes whole when it is late or when waiting would not give it more time.
+int64_t forced_chunk(const StepDraft& draft, const SequenceState& state, int64_t most,
+                     const Left& left) {
+  const SchedulerConfig& config = draft.config;
+  const int64_t smallest = smallest_chunk(state, config.chunk_rows);
+  if (smallest == 1) {
+    return legal_chunk(state, std::min(most, config.min_chunk_rows), config.chunk_rows);
+  }
+  const bool late = draft.snapshot.now_ms >= first_token_due(state, config) - left.time_ms;
+  return (late || left.longest) && smallest <= most ? smallest : 0;
+}
+
+void add_chunk(StepDraft& draft, const SequenceState& state, int64_t n_rows) {
+  const int64_t pages = kv_pages_to_add(state, n_rows, draft.config.page_tokens);
+  draft.take_pages(state, pages);
+  draft.plan.rows.push_back({state.id, n_rows, pages});
+  draft.plan.rows_shape.add_prefill(static_cast<double>(n_rows),
+                                    static_cast<double>(state.n_cached));
+}
+
+}  // namespace
+
+void cut_prefill(StepDraft& draft) {
+  const SchedulerConfig& config = draft.config;
+  const CostModel& cost = draft.predictors.cost;
+  StepPlan& plan = draft.plan;
+  Left left{config.step_rows - static_cast<int64_t>(plan.n_decode_rows), kNever, true};
+  if (plan.n_decode_rows > 0) {
+    left.time_ms = plan.budget_ms * config.step_fill - cost.predict_ms(plan.encode_shape);
+    double longest = kNever;
+    for (const ActiveSequence& active : draft.active) {
+      if (!active.decodes) continue;
+      longest = std::min(
+          longest, config.policy(active.state->service_class).tpot_ms * config.max_gap_factor);
+    }
+    left.longest = plan.budget_ms >= longest;
+  }
+  for (const ActiveSequence& active : draft.active) {
+    const SequenceState& state = *active.state;
+    if (active.decodes || left.rows <= 0) continue;
+    const int64_t most = page_limited_rows(draft, state, left.rows);
+    if (most == 0) continue;
+    const int64_t in_time =
+        cost.prefill_rows_within(plan.rows_shape, state.n_cached, most, left.time_ms);
+    const bool first = plan.rows.size() == plan.n_decode_rows;
+    int64_t n = legal_chunk(state, in_time, config.chunk_rows);
+    if (first && n < std::min(most, config.min_chunk_rows)) {
+      n = std::max(n, forced_chunk(draft, state, most, left));
+    }
+    if (n > 0) {
+      add_chunk(draft, state, n);
+      left.rows -= n;
+    }
+    // Time is up, or is kept for the span that comes next.
+    if (in_time < most) break;
+  }
+}
+
+}  // namespace triptych
