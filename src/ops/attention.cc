@@ -7,6 +7,21 @@
 namespace triptych {
 namespace {
 
+/// The pages that hold tokens [0, kv_len): one comparison a page, none behind a bad one.
+Status check_page_begin(const char* op, const SequenceRows& s) {
+  if (s.page_begin[0] != 0) {
+    return internal_error(fmt::format("{}: the first page begins at {}", op, s.page_begin[0]));
+  }
+  for (int64_t i = 0; s.page_begin[i] < s.kv_len; ++i) {
+    const int64_t n = static_cast<int64_t>(s.page_begin[i + 1]) - s.page_begin[i];
+    if (n < 1 || n > kPageTokens) {
+      return internal_error(
+          fmt::format("{}: page {} holds {} tokens, expected 1 to {}", op, i, n, kPageTokens));
+    }
+  }
+  return Status::ok();
+}
+
 Status check_sequences(const char* op, const SequenceRows* sequences, int64_t n_sequences) {
   for (int64_t i = 0; i < n_sequences; ++i) {
     const SequenceRows& s = sequences[i];
@@ -14,6 +29,7 @@ Status check_sequences(const char* op, const SequenceRows* sequences, int64_t n_
       return internal_error(fmt::format("{}: sequence {} has {} rows and {} cached tokens", op, i,
                                         s.n_rows, s.kv_len));
     }
+    if (s.page_begin != nullptr) TRIPTYCH_RETURN_IF_ERROR(check_page_begin(op, s));
   }
   return Status::ok();
 }

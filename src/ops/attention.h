@@ -26,12 +26,19 @@ struct KvLayer {
 };
 
 /// One sequence's part of a packed batch: rows [row, row + n_rows) are its tokens at positions
-/// [kv_len - n_rows, kv_len), pages[] its page table.
+/// [kv_len - n_rows, kv_len), pages[] its page table. Pages may be partly filled: the token at
+/// position p of page i, page_begin[i] <= p < page_begin[i + 1], stands in slot p - page_begin[i].
+/// Positions have no gaps, and kv_len, causality and windows count positions; slots that hold no
+/// token are never used, whatever they contain. Both tables may reach beyond kv_len, and must reach
+/// up to it.
 struct SequenceRows {
   int64_t row = 0;
   int64_t n_rows = 0;
   int64_t kv_len = 0;  ///< tokens in the cache, these rows included
   const int32_t* pages = nullptr;
+  /// [n_pages + 1]: position of each page's first token, then the number of tokens. It starts at 0,
+  /// and a page holds 1 to 16 tokens. Null: every page is full.
+  const int32_t* page_begin = nullptr;
 };
 
 /// Writes rows' keys and values into their pages, converted to the cache's dtype.
@@ -47,7 +54,8 @@ struct KvWriteArgs {
 
 /// Causal attention of each row over its sequence's cached positions up to its own; query heads
 /// share KV heads in groups (GQA). Online softmax over blocks (Dao et al., "FlashAttention", 2022):
-/// no n x n buffer. The result of a row does not depend on the batch, on chunking or on threads.
+/// no n x n buffer. The bits of a row depend on its sequence, layout of pages included, and not on
+/// the batch, on chunking or on threads.
 struct PagedAttentionArgs {
   const float* q;  ///< [n, n_heads * head_dim], row stride ldq
   int64_t ldq;

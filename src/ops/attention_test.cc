@@ -89,6 +89,29 @@ TEST_F(AttentionOpsTest, SequencesMustMakeSense) {
   EXPECT_EQ(calls_, 0);
 }
 
+TEST_F(AttentionOpsTest, PagesHoldOneToSixteenTokens) {
+  rows_.kv_len = 30;
+  // Behind kv_len nothing is looked at: the table may be longer than what is cached.
+  for (const std::vector<int32_t>& good :
+       std::vector<std::vector<int32_t>>{{0, 16, 30}, {0, 1, 17, 32, 7}, {0, 10, 20, 29, 45}}) {
+    rows_.page_begin = good.data();
+    EXPECT_TRUE(paged_attention(ctx_, paged(6, cache())).is_ok());
+    EXPECT_TRUE(kv_write(ctx_, write(cache())).is_ok());
+  }
+  EXPECT_EQ(calls_, 6);
+  for (const std::vector<int32_t>& bad : std::vector<std::vector<int32_t>>{
+           {1, 17, 30}, {0, 17, 30}, {0, 5, 5, 21, 30}, {0, 16, 10, 30}, {0, 16, INT32_MIN}}) {
+    rows_.page_begin = bad.data();
+    EXPECT_EQ(paged_attention(ctx_, paged(6, cache())).code(), StatusCode::kInternal);
+    EXPECT_EQ(kv_write(ctx_, write(cache())).code(), StatusCode::kInternal);
+  }
+  EXPECT_EQ(calls_, 6);
+  const std::vector<int32_t> long_page{0, 16, 40};
+  rows_.page_begin = long_page.data();
+  const Status s = kv_write(ctx_, write(cache()));
+  EXPECT_THAT(s.message(), HasSubstr("page 1 holds 24 tokens, expected 1 to 16"));
+}
+
 TEST_F(AttentionOpsTest, SegmentStartsMustAscendFromZero) {
   for (const std::vector<int32_t>& starts :
        std::vector<std::vector<int32_t>>{{1, 5}, {0, 5, 3}, {0, -1}}) {

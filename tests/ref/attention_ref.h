@@ -49,4 +49,17 @@ inline std::vector<double> attend(const float* q, int64_t head_dim, HeadRows k, 
   return out;
 }
 
+/// Where a token stands: place in its sequence's table of pages, and slot there.
+struct TokenPlace {
+  int64_t page;
+  int64_t slot;
+};
+
+/// Place of the token at `position`; `page_begin` as in SequenceRows.
+inline TokenPlace place_of(const std::vector<int32_t>& page_begin, int64_t position) {
+  int64_t page = 0;
+  while (page_begin[static_cast<size_t>(page + 1)] <= position) ++page;
+  return {page, position - page_begin[static_cast<size_t>(page)]};
+}
+
 }  // namespace triptych::ref

@@ -1,7 +1,7 @@
 // Attention of a tile of query rows over blocks of 64 keys, with online softmax (Dao et al.,
 // "FlashAttention", 2022). Compiled once a Highway target; shared by paged and segment attention.
 //
-// What a row's result depends on is fixed here: keys in blocks of 64 from the start of its
+// What a row's result depends on is fixed here: slots in blocks of 64 from the start of its
 // sequence or segment, in order, the same additions in the same order whatever rows share the
 // tile. So a row is bit for bit the same alone, in a batch, in any chunk and on any number of
 // threads. Keys a row must not see are replaced before the softmax and their values never read.
@@ -12,6 +12,7 @@
 #define TRIPTYCH_BACKENDS_CPU_ATTENTION_CORE_INL_H_
 #endif
 
+#include "backends/cpu/attention_softmax-inl.h"
 #include "backends/cpu/attention_tile.h"
 #include "hwy/highway.h"
 
@@ -20,37 +21,12 @@ namespace triptych {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using F32Tag = hn::ScalableTag<float>;
-using F32Vec = hn::Vec<F32Tag>;
-constexpr int kLanes = HWY_MAX_BYTES / 4;
 /// Register blocking: rows of queries, and vectors of keys (or of value columns) a row. 24
 /// accumulators of 32 registers on AVX-512, 12 of 16 on AVX2, 8 of 16 below.
 constexpr int kRegRows = kLanes >= 8 ? 6 : 2;
 constexpr int kRegVecs = kLanes == 8 ? 2 : 4;
 constexpr int kVecsPerPage = static_cast<int>(kPageTokens) / kLanes;
 constexpr int kPagesAtOnce = kRegVecs > kVecsPerPage ? kRegVecs / kVecsPerPage : 1;
-
-/// 2^x for x <= 0, relative error below 1e-7; 0 below the smallest normal result, NaN for NaN.
-/// Scores are kept in units of log2(e), so that softmax needs no other base. The polynomial is a
-/// minimax fit of 2^r on [-1/2, 1/2].
-HWY_INLINE F32Vec exp2_nonpositive(F32Vec x) {
-  const F32Tag tag;
-  const hn::RebindToSigned<F32Tag> itag;
-  // Adding 1.5 * 2^23 rounds x to an integer, which then stands in the low mantissa bits.
-  const F32Vec magic = hn::Set(tag, 12582912.0f);
-  const F32Vec shifted = hn::Add(x, magic);
-  const F32Vec r = hn::Sub(x, hn::Sub(shifted, magic));
-  F32Vec p = hn::Set(tag, 1.5353366e-4f);
-  p = hn::MulAdd(p, r, hn::Set(tag, 1.3398880e-3f));
-  p = hn::MulAdd(p, r, hn::Set(tag, 9.6184369e-3f));
-  p = hn::MulAdd(p, r, hn::Set(tag, 5.5503324e-2f));
-  p = hn::MulAdd(p, r, hn::Set(tag, 2.4022648e-1f));
-  p = hn::MulAdd(p, r, hn::Set(tag, 6.9314718e-1f));
-  p = hn::MulAdd(p, r, hn::Set(tag, 1.0f));
-  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(itag, shifted));
-  const F32Vec result = hn::BitCast(tag, hn::Add(hn::BitCast(itag, p), exponent));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(tag, -125.0f)), result);
-}
 
 /// Scores of R rows against P pages: s[r * 64 + key] = q_r . k_key. q is packed [d][R].
 template <int R, int P>
@@ -88,7 +64,7 @@ HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const float* con
   }
 }
 
-/// Scores of the pages that hold keys [keys.from, keys.to).
+/// Scores of the pages of slots [keys.from, keys.to).
 template <int R>
 HWY_INLINE void score_block(const QueryTile& tile, const float* q, const KeyBlock& block,
                             KeyRange keys, float* s) {
@@ -102,62 +78,8 @@ HWY_INLINE void score_block(const QueryTile& tile, const float* q, const KeyBloc
   for (; p < n_pages; ++p) score_pages<R, 1>(q, tile.head_dim, block.k + p, s + p * kPageTokens);
 }
 
-/// A row's scores of keys [first, first + kLanes); those outside `keys` become -infinity.
-HWY_INLINE F32Vec visible_scores(const float* s, int64_t first, KeyRange keys) {
-  const F32Tag tag;
-  F32Vec scores = hn::LoadU(tag, s + first);
-  const F32Vec hidden = hn::Set(tag, -HUGE_VALF);
-  if (first + kLanes > keys.to) {
-    const auto before_end = hn::FirstN(tag, static_cast<size_t>(keys.to - first));
-    scores = hn::IfThenElse(before_end, scores, hidden);
-  }
-  if (first < keys.from) {
-    const auto before_start = hn::FirstN(tag, static_cast<size_t>(keys.from - first));
-    scores = hn::IfThenElse(before_start, hidden, scores);
-  }
-  return scores;
-}
-
-constexpr int kBlockVecs = static_cast<int>(kBlockKeys) / kLanes;
-
-HWY_INLINE float row_max(const float* s, KeyRange keys, float start) {
-  const F32Tag tag;
-  F32Vec m = hn::Set(tag, start);
-  if (keys.whole_block()) {
-#pragma GCC unroll 16
-    for (int i = 0; i < kBlockVecs; ++i) m = hn::Max(m, hn::Load(tag, s + i * kLanes));
-  } else {
-    for (int64_t i = keys.from / kLanes * kLanes; i < keys.to; i += kLanes) {
-      m = hn::Max(m, visible_scores(s, i, keys));
-    }
-  }
-  return hn::GetLane(hn::MaxOfLanes(tag, m));
-}
-
-/// Scores become weights 2^(s - max), in place; returns their sum.
-HWY_INLINE float row_weights(float* s, KeyRange keys, float max) {
-  const F32Tag tag;
-  const F32Vec wide_max = hn::Set(tag, max);
-  F32Vec sum = hn::Zero(tag);
-  if (keys.whole_block()) {  // the same additions, unrolled
-#pragma GCC unroll 16
-    for (int i = 0; i < kBlockVecs; ++i) {
-      const F32Vec w = exp2_nonpositive(hn::Sub(hn::Load(tag, s + i * kLanes), wide_max));
-      hn::Store(w, tag, s + i * kLanes);
-      sum = hn::Add(sum, w);
-    }
-  } else {
-    for (int64_t i = keys.from / kLanes * kLanes; i < keys.to; i += kLanes) {
-      const F32Vec w = exp2_nonpositive(hn::Sub(visible_scores(s, i, keys), wide_max));
-      hn::Store(w, tag, s + i);
-      sum = hn::Add(sum, w);
-    }
-  }
-  return hn::GetLane(hn::SumOfLanes(tag, sum));
-}
-
 /// out[r] = out[r] * decay[r] + sum of weights w[r][j] times value rows j of `keys`, for C vectors
-/// of columns from `column`.
+/// of columns from `column`. Slots that hold no key are passed over.
 template <int R, int C>
 HWY_NOINLINE void add_values(const KeyBlock& block, KeyRange keys, const float* w,
                              const float* decay, int64_t column, float* out, int64_t out_stride) {
@@ -172,9 +94,10 @@ HWY_NOINLINE void add_values(const KeyBlock& block, KeyRange keys, const float* 
     }
   }
   const int64_t stride = block.v_stride;
-  for (int64_t j = keys.from; j < keys.to;) {
-    const float* v = block.v[j / kPageTokens] + (j % kPageTokens) * stride + column;
-    const int64_t page_end = (j / kPageTokens + 1) * kPageTokens;
+  int64_t j = keys.from;
+  for (int64_t page = j / kPageTokens; j < keys.to; j = ++page * kPageTokens) {
+    const float* v = block.v[page] + (j - page * kPageTokens) * stride + column;
+    const int64_t page_end = block.page_end[page];
     const int64_t stop = page_end < keys.to ? page_end : keys.to;
     for (; j < stop; ++j, v += stride) {
       F32Vec values[C];
@@ -273,6 +196,7 @@ void attend_rows(const QueryTile& tile, int64_t row, const KeyBlock& block,
   if (any.empty()) return;
   alignas(64) float s[R * kBlockKeys];
   score_block<R>(tile, tile.q + row * tile.head_dim, block, any, s);
+  if (block.has_empty_slots) hide_empty_slots<R>(block, s);
 
   alignas(64) float decay[kLanes] = {};
 #pragma GCC unroll 8

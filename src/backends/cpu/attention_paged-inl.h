@@ -7,6 +7,8 @@
 #endif
 
 #include "backends/cpu/attention_core-inl.h"
+#include "backends/cpu/attention_widen-inl.h"
+#include "backends/cpu/page_slots.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace triptych {
@@ -17,67 +19,6 @@ struct KeyBlockMemory {
   alignas(64) float k[kBlockKeys * kMaxHeadDim];
   alignas(64) float v[kBlockKeys * kMaxHeadDim];
 };
-
-/// kLanes values of binary16.
-HWY_INLINE F32Vec widen_f16(const uint16_t* src) {
-  const F32Tag tag;
-#if HWY_MAX_BYTES >= 32
-  const hn::Rebind<hwy::float16_t, F32Tag> half_tag;
-  return hn::PromoteTo(tag, hn::LoadU(half_tag, reinterpret_cast<const hwy::float16_t*>(src)));
-#else
-  // Without F16C Highway does not keep infinity and NaN. Exponent and mantissa move into place;
-  // the product corrects the bias and normalises subnormals, exactly.
-  const hn::RebindToUnsigned<F32Tag> wide_tag;
-  const hn::Rebind<uint16_t, F32Tag> half_tag;
-  const auto bits = hn::PromoteTo(wide_tag, hn::LoadU(half_tag, src));
-  const auto magnitude = hn::And(bits, hn::Set(wide_tag, 0x7fff));
-  const auto finite = hn::BitCast(
-      wide_tag, hn::Mul(hn::BitCast(tag, hn::ShiftLeft<13>(magnitude)), hn::Set(tag, 0x1p112f)));
-  const auto special = hn::Or(hn::ShiftLeft<13>(magnitude), hn::Set(wide_tag, 0x7f800000u));
-  const auto is_special = hn::Gt(hn::BitCast(hn::RebindToSigned<F32Tag>(), magnitude),
-                                 hn::Set(hn::RebindToSigned<F32Tag>(), 0x7bff));
-  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(wide_tag, 0x8000)));
-  const auto value = hn::IfThenElse(hn::RebindMask(wide_tag, is_special), special, finite);
-  return hn::BitCast(tag, hn::Or(value, sign));
-#endif
-}
-
-/// n elements to f32; n is a multiple of 16, a page holds no other sizes. `next` will be read
-/// after it: fetched alongside, since pages are too short for the hardware to run ahead.
-HWY_INLINE void widen(DType dtype, const std::byte* src, const std::byte* next, float* dst,
-                      int64_t n) {
-  const F32Tag tag;
-  if (dtype == DType::kBF16) {
-    const hn::Rebind<uint16_t, F32Tag> half_tag;
-    const hn::RebindToUnsigned<F32Tag> wide_tag;
-    const auto* in = reinterpret_cast<const uint16_t*>(src);
-    for (int64_t i = 0; i < n; i += kLanes) {
-      if (i % 32 == 0) __builtin_prefetch(next + 2 * i, 0, 2);
-      const auto bits = hn::PromoteTo(wide_tag, hn::LoadU(half_tag, in + i));
-      hn::StoreU(hn::BitCast(tag, hn::ShiftLeft<16>(bits)), tag, dst + i);
-    }
-  } else if (dtype == DType::kF16) {
-    for (int64_t i = 0; i < n; i += kLanes) {
-      if (i % 32 == 0) __builtin_prefetch(next + 2 * i, 0, 2);
-      hn::StoreU(widen_f16(reinterpret_cast<const uint16_t*>(src) + i), tag, dst + i);
-    }
-  } else {
-    std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
-  }
-}
-
-/// V of one page of one head, [16][head_dim] of the cache's dtype, as [16][padded_dim] f32.
-inline void widen_values(const KvLayer& cache, const std::byte* src, const std::byte* next,
-                         float* dst, int64_t padded_dim) {
-  const int64_t d = cache.head_dim;
-  widen(cache.dtype, src, next, dst, kPageTokens * d);
-  if (padded_dim == d) return;
-  // Spread the dense rows from the last to the first, so that none is overwritten before its move.
-  for (int64_t t = kPageTokens - 1; t >= 0; --t) {
-    std::memmove(dst + t * padded_dim, dst + t * d, static_cast<size_t>(d) * sizeof(float));
-    for (int64_t i = d; i < padded_dim; ++i) dst[t * padded_dim + i] = 0;
-  }
-}
 
 /// Part of the work: tokens [first, end) of a sequence's new rows, and query heads
 /// [first_head, first_head + n_heads) of one KV head, folded into the rows of a tile as
@@ -104,17 +45,23 @@ HWY_INLINE HeadPage head_page(const PagedAttentionArgs& a, const PagedItem& item
   return {page + offset, page + cache.v_offset() + offset};
 }
 
-/// The block's pages that hold keys of `needed`; read in place where they are f32.
+/// The block's pages that hold slots of `needed`; read in place where they are f32.
 inline KeyBlock load_block(const PagedAttentionArgs& a, const PagedItem& item, int64_t block,
                            KeyRange needed, KeyBlockMemory& memory) {
   const int64_t d = a.cache.head_dim;
   const int64_t padded_dim = (d + 15) / 16 * 16;
   const bool in_place = a.cache.dtype == DType::kF32 && padded_dim == d;
   const int64_t end_page = (needed.to + kPageTokens - 1) / kPageTokens;
+  const bool partly_filled = item.sequence->page_begin != nullptr;
   KeyBlock out{{}, {}, padded_dim};
   for (int64_t p = 0; p < kBlockPages; ++p) {
     const int64_t index = block * kBlockPages + p;
     if (index < needed.from / kPageTokens || index >= end_page) continue;
+    if (partly_filled) {
+      const int64_t n = filled_slots(*item.sequence, index);
+      out.page_end[p] = p * kPageTokens + n;
+      out.has_empty_slots |= n < kPageTokens;
+    }
     const HeadPage page = head_page(a, item, index);
     if (in_place) {
       out.k[p] = reinterpret_cast<const float*>(page.k);
@@ -133,10 +80,17 @@ inline KeyBlock load_block(const PagedAttentionArgs& a, const PagedItem& item, i
   return out;
 }
 
-/// Keys that the token at `position` sees.
-inline KeyRange seen_keys(const PagedAttentionArgs& a, int64_t position) {
-  const int64_t to = position + 1;
-  return {a.window > 0 && to > a.window ? to - a.window : 0, to};
+/// seen[r] = slots that row r of the item's tile sees, as a range of its sequence's.
+inline void find_seen(const PagedAttentionArgs& a, const PagedItem& item, KeyRange* seen) {
+  const SequenceRows& s = *item.sequence;
+  PageCursor first(s.page_begin);
+  PageCursor last(s.page_begin);
+  for (int64_t t = item.first; t < item.end; ++t) {
+    const int64_t position = s.kv_len - s.n_rows + t;
+    const int64_t from = a.window > 0 && position >= a.window ? position + 1 - a.window : 0;
+    const KeyRange slots{first.slot_of(from), last.slot_of(position) + 1};
+    for (int64_t h = 0; h < item.n_heads; ++h) *seen++ = slots;
+  }
 }
 
 inline KeyRange within_block(KeyRange keys, int64_t block) {
@@ -160,11 +114,12 @@ inline void attend_item(const PagedAttentionArgs& a, const PagedItem& item) {
     const int64_t head = item.first_head + r % item.n_heads;
     pack_query(tile, groups, r, a.q + row * a.ldq + head * d, factor);
   }
-  const int64_t position = s.kv_len - s.n_rows + item.first;  // of the item's first token
-  const KeyRange needed{seen_keys(a, position).from, seen_keys(a, position + n_tokens - 1).to};
+  KeyRange seen[kTileRows];
+  find_seen(a, item, seen);
+  const KeyRange needed{seen[0].from, seen[tile.n_rows - 1].to};
   for (int64_t block = needed.from / kBlockKeys; block * kBlockKeys < needed.to; ++block) {
     for (int64_t r = 0; r < tile.n_rows; ++r) {
-      memory.visible[r] = within_block(seen_keys(a, position + r / item.n_heads), block);
+      memory.visible[r] = within_block(seen[r], block);
     }
     attend_block(tile, load_block(a, item, block, needed, keys), memory.visible);
   }

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/cpu_ops.h"
 #include "backends/cpu/hwy_levels.h"
+#include "backends/cpu/page_slots.h"
 #include "ops/attention.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -96,15 +97,17 @@ template <typename Element>
 void write_sequence(const KvWriteArgs& a, const SequenceRows& s, const Stream& stream,
                     NarrowFn<Element> narrow) {
   const int64_t first = s.kv_len - s.n_rows;
-  const int64_t first_page = first / kPageTokens;
-  const int64_t n_pages = (s.kv_len + kPageTokens - 1) / kPageTokens - first_page;
+  PageCursor cursor(s.page_begin);
+  const int64_t first_page = cursor.page_of(first);
+  const int64_t n_pages = cursor.page_of(s.kv_len - 1) + 1 - first_page;
   // Eight pages a thread at least: a decode step writes one token and must not wake the pool.
   stream.pool->parallel_for(n_pages, 8, [&](int64_t begin, int64_t end) {
     for (int64_t p = first_page + begin; p < first_page + end; ++p) {
-      const int64_t from = std::max(first, p * kPageTokens);
-      const int64_t to = std::min(s.kv_len, (p + 1) * kPageTokens);
+      const int64_t page_begin = s.page_begin != nullptr ? s.page_begin[p] : p * kPageTokens;
+      const int64_t from = std::max(first, page_begin);
+      const int64_t to = std::min(s.kv_len, page_begin + filled_slots(s, p));
       const PageRun run{.row = s.row + from - first,
-                        .slot = from - p * kPageTokens,
+                        .slot = from - page_begin,
                         .n = to - from,
                         .page = a.cache.base + s.pages[p] * a.cache.page_stride};
       write_run<Element>(a, run, narrow);
