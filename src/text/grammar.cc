@@ -1,6 +1,7 @@
 #include "text/grammar.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "text/ffi.h"
 
@@ -50,6 +51,20 @@ Status check_size(std::string_view text) {
   return Status::ok();
 }
 
+/// A message of several lines as one, without the lines that only point at a column and without the
+/// dump of the parser's state that may follow.
+Status on_one_line(const Status& status) {
+  if (status.is_ok()) return status;
+  std::string out;
+  std::istringstream lines(status.message().substr(0, status.message().find("<state>")));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t begin = line.find_first_not_of(" \t|");
+    if (begin == std::string::npos || line.find_first_not_of(" ^|") == std::string::npos) continue;
+    out += (out.empty() ? "" : " ") + line.substr(begin);
+  }
+  return {status.code(), std::move(out)};
+}
+
 }  // namespace
 
 GrammarMatcher::GrammarMatcher(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -74,14 +89,14 @@ Status GrammarMatcher::compute_mask(std::span<uint32_t> mask) {
   }
   ffi::Text error;
   const tt_status status = tt_matcher_mask(state_->raw, mask.data(), mask.size(), error.out());
-  return ffi::to_status(status, error);
+  return on_one_line(ffi::to_status(status, error));
 }
 
 Status GrammarMatcher::consume(TokenId id) {
   if (id < 0) return invalid_argument("no token has the id " + std::to_string(id));
   ffi::Text error;
   const tt_status status = tt_matcher_consume(state_->raw, static_cast<uint32_t>(id), error.out());
-  return ffi::to_status(status, error);
+  return on_one_line(ffi::to_status(status, error));
 }
 
 bool GrammarMatcher::is_stopped() const { return tt_matcher_is_stopped(state_->raw); }
@@ -109,7 +124,7 @@ Result<GrammarMatcher> GrammarCompiler::compile(GrammarKind kind, std::string_vi
   ffi::Text error;
   const tt_status status =
       tt_matcher_new(state_->raw, static_cast<int32_t>(kind), ffi::bytes(text), &raw, error.out());
-  TRIPTYCH_RETURN_IF_ERROR(ffi::to_status(status, error).with_context("grammar"));
+  TRIPTYCH_RETURN_IF_ERROR(on_one_line(ffi::to_status(status, error)).with_context("grammar"));
   return GrammarMatcher(
       std::make_unique<GrammarMatcher::State>(raw, state_->tokenizer->vocab_size()));
 }

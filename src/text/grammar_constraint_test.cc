@@ -125,6 +125,22 @@ TEST_F(Constraint, DeepAndLongGrammarsAreRefusedBeforeTheCompiler) {
                   .is_ok());
 }
 
+TEST_F(Constraint, AChainOfRulesAsLongAsTheLimitLetsThroughDoesNotOverflow) {
+  std::string chain = "start: a0\n";
+  int n = 0;
+  for (; chain.size() + 30 < kMaxGrammarBytes; ++n) {
+    chain += "a" + std::to_string(n) + ":a" + std::to_string(n + 1) + "\n";
+  }
+  chain += "a" + std::to_string(n) + ":\"b\"\n";
+  const GrammarConstraints grammars(tokenizer_, {});
+  const auto source = grammars.compile({GrammarKind::kLark, chain, ""});
+  if (!source.is_ok()) {
+    EXPECT_EQ(source.status().code(), StatusCode::kInvalidArgument);
+    return;
+  }
+  EXPECT_EQ(allowed(*std::move((*source)->start()).value()), std::vector<TokenId>{id("b")});
+}
+
 TEST(ConstraintDeadEnd, ATextThatTheVocabularyCannotSpellIsTheRequestsError) {
   TokenizerConfig config;
   config.named_tokens = {{"eos_token", "</s>"}};
@@ -146,6 +162,7 @@ TEST(ConstraintDeadEnd, ATextThatTheVocabularyCannotSpellIsTheRequestsError) {
     const Status status = c->allowed(mask);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(status.message(), HasSubstr("the grammar cannot be followed further"));
+    EXPECT_EQ(status.message().find('\n'), std::string::npos) << status.message();
     EXPECT_FALSE(c->finished());
   }
 }

@@ -104,6 +104,7 @@ TEST(Grammar, ErrorsHaveAText) {
     const auto matcher = (*compiler)->compile(kind, text);
     EXPECT_EQ(matcher.status().code(), StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(matcher.status().message(), HasSubstr("grammar: ")) << text;
+    EXPECT_EQ(matcher.status().message().find('\n'), std::string::npos) << text;
   }
 }
 

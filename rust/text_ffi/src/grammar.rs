@@ -98,6 +98,30 @@ fn grammar(kind: i32, text: &str) -> Result<TopLevelGrammar, Failure> {
     }
 }
 
+/// Stack of a compilation. The compiler follows rules and references by recursion, one frame of a few
+/// KiB each; a grammar of the longest that callers let through (64 KiB) has some 10,000 of them. Only
+/// what is used becomes memory.
+const COMPILE_STACK_BYTES: usize = 256 << 20;
+
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .stack_size(COMPILE_STACK_BYTES)
+            .spawn_scoped(scope, work)
+            .map_err(|e| Failure::invalid(format!("no thread for the grammar's compiler: {e}")))?;
+        // A panic goes on here, where the caller turns it into an error.
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn compile(factory: &Factory, kind: i32, text: &str) -> Result<Matcher, Failure> {
+    let matcher = Matcher::new(factory.0.create_parser(grammar(kind, text)?));
+    match matcher.get_error() {
+        Some(text) => Err(Failure::invalid(text)),
+        None => Ok(matcher),
+    }
+}
+
 /// # Safety
 /// See the header.
 #[no_mangle]
@@ -133,15 +157,10 @@ pub unsafe extern "C" fn tt_matcher_new(
     error: *mut Text,
 ) -> i32 {
     report(error, || {
-        let grammar = grammar(kind, text.as_str("the grammar")?)?;
-        let matcher = Matcher::new((*factory).0.create_parser(grammar));
-        match matcher.get_error() {
-            Some(text) => Err(Failure::invalid(text)),
-            None => {
-                *out = Box::into_raw(Box::new(matcher));
-                Ok(())
-            }
-        }
+        let text = text.as_str("the grammar")?;
+        let factory = &*factory;
+        *out = Box::into_raw(Box::new(on_deep_stack(|| compile(factory, kind, text))?));
+        Ok(())
     })
 }
 
