@@ -1,6 +1,7 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "engine/logprobs.h"
@@ -9,21 +10,43 @@
 namespace triptych {
 namespace {
 
-/// The first of the largest; -1 when all are minus infinity.
-int32_t first_largest(std::span<const float> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());
-  if (best == logits.end() || *best == -INFINITY) return -1;
-  return static_cast<int32_t>(best - logits.begin());
+/// What one pass over logits finds: the largest, minus infinity when there is none, and whether one
+/// of them is NaN or plus infinity.
+struct Scan {
+  float largest = -INFINITY;
+  bool broken = false;
+};
+
+/// Lanes that do not wait for each other, which compilers turn into vectors.
+Scan scan(std::span<const float> logits) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> largest;
+  std::array<uint32_t, kLanes> broken{};
+  largest.fill(-INFINITY);
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float logit = logits[i + lane];
+      largest[lane] = logit > largest[lane] ? logit : largest[lane];
+      broken[lane] |= logit < INFINITY ? 0u : 1u;
+    }
+  }
+  Scan out;
+  for (; i < logits.size(); ++i) {
+    out.largest = std::max(out.largest, logits[i]);
+    out.broken = out.broken || !(logits[i] < INFINITY);
+  }
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    out.largest = std::max(out.largest, largest[lane]);
+    out.broken = out.broken || broken[lane] != 0;
+  }
+  return out;
 }
 
-Status check_numbers(std::span<const float> logits) {
-  bool finite = false;
-  for (float logit : logits) {
-    if (std::isnan(logit)) return internal_error("the model gave a logit that is not a number");
-    if (logit == INFINITY) return internal_error("the model gave an infinite logit");
-    finite = finite || logit != -INFINITY;
-  }
-  return finite ? Status::ok() : internal_error("the model gave no finite logit");
+/// The first id of that logit; -1 for minus infinity.
+int32_t first_id(std::span<const float> logits, float logit) {
+  if (logit == -INFINITY) return -1;
+  return static_cast<int32_t>(std::find(logits.begin(), logits.end(), logit) - logits.begin());
 }
 
 }  // namespace
@@ -92,16 +115,21 @@ Result<std::span<const float>> Sampler::adjust(std::span<const float> logits, bo
 
 Result<DrawnToken> Sampler::sample(std::span<const float> logits, SamplerScratch& scratch) {
   logits = logits.first(std::min(logits.size(), n_known_));
-  TRIPTYCH_RETURN_IF_ERROR(check_numbers(logits));
+  Scan found = scan(logits);
+  if (found.broken) {
+    return internal_error("the model gave a logit that is infinite or not a number");
+  }
+  if (found.largest == -INFINITY) return internal_error("the model gave no finite logit");
   std::span<const float> adjusted = logits;
   if (adjusts()) {
     TRIPTYCH_ASSIGN_OR_RETURN(adjusted, adjust(logits, holds_ends(), scratch));
+    found = scan(adjusted);
   }
-  int32_t best = first_largest(adjusted);
+  int32_t best = first_id(adjusted, found.largest);
   if (best < 0 && holds_ends()) {
     // Nothing but the end may come, by the grammar or by the model: min_tokens gives way.
     TRIPTYCH_ASSIGN_OR_RETURN(adjusted, adjust(logits, false, scratch));
-    best = first_largest(adjusted);
+    best = first_id(adjusted, scan(adjusted).largest);
   }
   if (best < 0) {
     return invalid_argument(

@@ -102,6 +102,23 @@ TEST(Sampler, BrokenLogitsAreAnError) {
   EXPECT_EQ(error(sampler, {-kInf, -kInf}), StatusCode::kInternal);
   EXPECT_EQ(error(sampler, {1, kInf}), StatusCode::kInternal);
   EXPECT_EQ(error(sampler, {}), StatusCode::kInternal);
+  for (size_t at = 0; at < 40; ++at) {
+    for (float bad : {nan, kInf}) {
+      std::vector<float> logits(40, -1);
+      logits[at] = bad;
+      EXPECT_EQ(error(sampler, logits), StatusCode::kInternal) << at;
+    }
+  }
+}
+
+TEST(Sampler, FindsTheLargestWhereverItStands) {
+  for (size_t n : {1, 15, 16, 17, 40}) {
+    for (size_t at = 0; at < n; ++at) {
+      std::vector<float> logits(n, -3);
+      for (size_t i = at; i < n; ++i) logits[i] = 2;  // ties behind it
+      EXPECT_EQ(first({}, logits), static_cast<int32_t>(at));
+    }
+  }
 }
 
 // --- the same answer ---
