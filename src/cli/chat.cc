@@ -60,10 +60,24 @@ Json ids_json(const std::vector<int32_t>& ids) {
   return out;
 }
 
+Json logprobs_json(const std::vector<TokenLogprobs>& tokens) {
+  Json out = Json::array();
+  for (const TokenLogprobs& token : tokens) {
+    Json top = Json::array();
+    for (const TokenLogprob& one : token.top) {
+      top.append(Json::object(
+          {{"token_id", Json::integer(one.token)}, {"logprob", Json::number(one.logprob)}}));
+    }
+    out.append(Json::object({{"logprob", Json::number(token.logprob)}, {"top", std::move(top)}}));
+  }
+  return out;
+}
+
 void print_json(const Answer& answer) {
   Json out = Json::object();
   out.set("text", Json::string(answer.text));
   out.set("token_ids", ids_json(answer.token_ids));
+  if (!answer.logprobs.empty()) out.set("logprobs", logprobs_json(answer.logprobs));
   out.set("prompt_ids", ids_json(answer.prompt_ids));
   out.set("finish_reason", Json::string(std::string(finish_reason_name(answer.finish))));
   out.set("usage", usage_json(answer.usage));
@@ -198,19 +212,6 @@ std::string gather_prompt(const ChatOptions& options) {
 
 }  // namespace
 
-SamplingParams SamplingFlags::apply(SamplingParams out) const {
-  if (temperature) out.temperature = *temperature;
-  if (top_p) out.top_p = *top_p;
-  if (min_p) out.min_p = *min_p;
-  if (top_k) out.top_k = *top_k;
-  if (repetition_penalty) out.repetition_penalty = *repetition_penalty;
-  out.seed = seed;
-  out.max_tokens = max_tokens;
-  out.stop = stop;
-  out.ignore_eos = ignore_eos;
-  return out;
-}
-
 std::string figures_line(const Usage& u) {
   std::string out = fmt::format("{} image tokens of {}, ", u.media_tokens, u.prompt_tokens);
   if (const auto ttft = u.ttft_ms()) out += fmt::format("TTFT {:.0f} ms, ", *ttft);
@@ -230,7 +231,8 @@ Status run_chat(const ChatOptions& options) {
     request.media.push_back(std::move(item));
   }
   TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
-  request.sampling = options.sampling.apply(default_sampling(session->engine().model().spec));
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      request.sampling, options.sampling.apply(default_sampling(session->engine().model().spec)));
   if (!one_shot) return Repl(*session, options, std::move(request)).run();
   if (options.raw) {
     if (!request.media.empty()) return invalid_argument("--raw takes no pictures");

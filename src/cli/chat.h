@@ -1,24 +1,12 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/sampling_flags.h"
 #include "cli/session.h"
 
 namespace triptych::cli {
-
-/// Sampling flags; unset ones keep what the checkpoint's generation config asks for.
-struct SamplingFlags {
-  std::optional<double> temperature, top_p, min_p, repetition_penalty;
-  std::optional<int64_t> top_k;
-  std::optional<uint64_t> seed;
-  int64_t max_tokens = 0;
-  std::vector<std::string> stop;
-  bool ignore_eos = false;
-
-  SamplingParams apply(SamplingParams defaults) const;
-};
 
 struct ChatOptions {
   SessionOptions session;

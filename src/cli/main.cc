@@ -41,20 +41,64 @@ void add_session(CLI::App& app, SessionOptions& s) {
 
 void add_sampling(CLI::App& app, SamplingFlags& s) {
   const std::string group = "Sampling (defaults: the checkpoint's generation_config.json)";
-  app.add_option("--max-tokens", s.max_tokens, "longest answer")->group(group);
-  app.add_option("--temperature", s.temperature, "0 takes the most likely token")->group(group);
-  app.add_option("--top-k", s.top_k, "draw among the k most likely")->group(group);
-  app.add_option("--top-p", s.top_p, "draw among the most likely that hold this share")
+  app.add_option("--temperature", s.temperature,
+                 "0 takes the most likely token, 1 draws as the model believes, more is wilder")
+      ->group(group);
+  app.add_option("--top-k", s.top_k, "draw among the k most likely; 0 is off")->group(group);
+  app.add_option("--top-p", s.top_p, "draw among the fewest that hold this share; 1 is off")
       ->group(group);
   app.add_option("--min-p", s.min_p, "drop tokens below this share of the most likely one's")
       ->group(group);
-  app.add_option("--repetition-penalty", s.repetition_penalty, "above 1 avoids tokens seen before")
+  app.add_option("--typical-p", s.typical_p,
+                 "draw among the least surprising that hold this share; 1 is off")
       ->group(group);
-  app.add_option("--seed", s.seed, "same seed, same answer")->group(group);
+  app.add_option("--repetition-penalty", s.repetition_penalty,
+                 "above 1 avoids tokens of question and answer; 1 is off")
+      ->group(group);
+  app.add_option("--presence-penalty", s.presence_penalty,
+                 "-2 to 2: taken from the logit of a token once it is in the answer")
+      ->group(group);
+  app.add_option("--frequency-penalty", s.frequency_penalty,
+                 "-2 to 2: taken from the logit for each time it is in the answer")
+      ->group(group);
+  app.add_option("--logit-bias", s.logit_bias,
+                 "ID=BIAS adds -100 to 100 to a token's logit; may be repeated")
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_option("--seed", s.seed, "same seed, same answer (with a temperature above 0)")
+      ->group(group);
+  app.add_option(
+         "--logprobs", s.logprobs,
+         "with --json: each token's log-probability and those of the N most likely (0 to 20)")
+      ->group(group);
+}
+
+void add_answer_ends(CLI::App& app, SamplingFlags& s) {
+  const std::string group = "Where the answer ends";
+  app.add_option("--max-tokens", s.max_tokens, "longest answer (default: what the context holds)")
+      ->group(group);
+  app.add_option("--min-tokens", s.min_tokens, "no end of the answer before as many tokens")
+      ->group(group);
   app.add_option("--stop", s.stop, "end the answer before this text; may be repeated")
       ->allow_extra_args(false)
       ->group(group);
+  app.add_option("--stop-id", s.stop_token_ids, "end the answer before this token; may be repeated")
+      ->allow_extra_args(false)
+      ->group(group);
   app.add_flag("--ignore-eos", s.ignore_eos, "go on after the end token")->group(group);
+}
+
+void add_grammar(CLI::App& app, SamplingFlags& s) {
+  const std::string group = "Form of the answer (one of these)";
+  app.add_option("--json-schema", s.json_schema_file, "JSON that this file's schema allows")
+      ->group(group);
+  app.add_option("--regex", s.regex, "text that this regular expression matches as a whole")
+      ->group(group);
+  app.add_option("--lark", s.lark_file, "text of this file's Lark grammar")->group(group);
+  app.add_option("--choice", s.choices, "one of these texts, as in --choice yes,no")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(group);
 }
 
 void add_chat(CLI::App& app, ChatOptions& o) {
@@ -68,11 +112,15 @@ void add_chat(CLI::App& app, ChatOptions& o) {
   app.add_flag("--stats", o.stats, "print a line of figures behind the answer");
   app.add_flag("--raw", o.raw, "take the prompt as it is, without a chat template");
   add_sampling(app, o.sampling);
+  add_answer_ends(app, o.sampling);
+  add_grammar(app, o.sampling);
   app.footer(
       "Examples:\n"
       "  triptych chat models/demo --image photo.jpg \"What color is the square?\"\n"
       "  triptych chat models/demo                     # a conversation; /image FILE adds a "
       "picture\n"
+      "  triptych chat models/demo --image photo.jpg --choice yes,no \"Is there a circle?\"\n"
+      "  triptych chat models/demo --temperature 0.8 --top-p 0.9 --seed 7 \"Say something.\"\n"
       "  cat letter.txt | triptych chat model.gguf \"Summarise this.\"");
 }
 

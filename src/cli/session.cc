@@ -60,6 +60,7 @@ Result<Answer> Session::answer(const Request& request, const OnText& on_text) {
 Result<Answer> Session::answer_prepared(PreparedRequest prepared, const OnText& on_text) {
   StreamingDetokenizer detokenizer(prep_->shared_tokenizer());
   StopStrings stops(prepared.sampling.stop);
+  const int64_t min_tokens = prepared.sampling.min_tokens;
   Answer answer;
   answer.prompt_ids = prepared.ids;
   TRIPTYCH_ASSIGN_OR_RETURN(const uint64_t id, engine_->submit(std::move(prepared)));
@@ -79,7 +80,11 @@ Result<Answer> Session::answer_prepared(PreparedRequest prepared, const OnText& 
     if (event->finish == FinishReason::kError) return event->error;
     if (event->token >= 0) {
       answer.token_ids.push_back(event->token);
-      emit(stops.push(detokenizer.push(event->token)));
+      if (event->logprobs) answer.logprobs.push_back(*event->logprobs);
+      const std::string piece = detokenizer.push(event->token);
+      // Stop strings are looked for behind the text of the first min_tokens, as in vLLM.
+      const bool may_stop = static_cast<int64_t>(answer.token_ids.size()) > min_tokens;
+      emit(may_stop ? stops.push(piece) : piece);
     }
     if (event->finish != FinishReason::kNone) {
       if (answer.finish == FinishReason::kNone) answer.finish = event->finish;

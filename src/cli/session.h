@@ -25,6 +25,7 @@ struct Answer {
   std::vector<int32_t> prompt_ids;  ///< as the decoder saw them, media tokens repeated
   std::string text;
   std::vector<int32_t> token_ids;
+  std::vector<TokenLogprobs> logprobs;  ///< of token_ids, when asked for
   FinishReason finish = FinishReason::kNone;
   Usage usage;
 };

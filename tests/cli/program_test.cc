@@ -186,9 +186,103 @@ TEST(Program, APromptBeyondTheContextSaysHowLongAndHowMuchFits) {
 
 TEST(Program, BadSamplingValuesNameTheField) {
   expect_error("chat models/demo --temperature nan hi", 2, {"temperature"});
+  expect_error("chat models/demo --temperature inf hi", 2, {"temperature"});
   expect_error("chat models/demo --top-p 1.5 hi", 2, {"top_p"});
   expect_error("chat models/demo --top-k=-5 hi", 2, {"top_k"});
-  EXPECT_EQ(run("chat models/demo --top-k=-1 --max-tokens 2 hi").code, 0);
+  expect_error("chat models/demo --min-p 2 hi", 2, {"min_p"});
+  expect_error("chat models/demo --typical-p 0 hi", 2, {"typical_p"});
+  expect_error("chat models/demo --presence-penalty 3 hi", 2, {"presence_penalty"});
+  expect_error("chat models/demo --logit-bias 99999999=1 hi", 2, {"logit_bias", "99999999"});
+  expect_error("chat models/demo --logit-bias=-1=1 hi", 2, {"logit_bias", "-1"});
+  expect_error("chat models/demo --stop-id 99999999 hi", 2, {"stop_token_ids", "99999999"});
+  expect_error("chat models/demo --logprobs 21 --json hi", 2, {"top_logprobs"});
+  expect_error("chat models/demo --min-tokens 5 --max-tokens 4 hi", 2, {"min_tokens"});
+  for (const char* off : {"--top-k=-1", "--top-k=0"}) {
+    EXPECT_EQ(run(fmt::format("chat models/demo {} --max-tokens 2 hi", off)).code, 0);
+  }
+}
+
+std::string chat_text(const std::string& flags) {
+  const Outcome got = run("chat models/demo --json " + flags + " \"What color is it?\"");
+  EXPECT_EQ(got.code, 0) << got.out;
+  const Result<Json> json = parse_json(got.out);
+  EXPECT_TRUE(json.is_ok()) << got.out;
+  return json.is_ok() ? json->find("text")->string_value() : "";
+}
+
+TEST(Program, HelpOfChatTeachesSampling) {
+  const Outcome help = run("chat --help");
+  for (const char* flag :
+       {"--top-k", "--top-p", "--min-p", "--typical-p", "--repetition-penalty",
+        "--presence-penalty", "--frequency-penalty", "--logit-bias", "--seed", "--logprobs",
+        "--min-tokens", "--stop", "--json-schema", "--regex", "--lark", "--choice yes,no"}) {
+    EXPECT_THAT(help.out, HasSubstr(flag));
+  }
+}
+
+TEST(Program, TheSameSeedGivesTheSameAnswer) {
+  const std::string flags = "--temperature 5 --max-tokens 20 --ignore-eos --seed ";
+  const std::string first = chat_text(flags + "7");
+  EXPECT_EQ(chat_text(flags + "7"), first);
+  EXPECT_NE(chat_text(flags + "8"), first);
+  const std::string greedy = chat_text("--max-tokens 20 --temperature 0 --top-k 3 --seed 1");
+  EXPECT_EQ(chat_text("--max-tokens 20"), greedy);
+}
+
+TEST(Program, TheAnswerHasTheFormAskedFor) {
+  const std::string choice = chat_text("--choice banana,cherry");
+  EXPECT_TRUE(choice == "banana" || choice == "cherry") << choice;
+  EXPECT_THAT(chat_text("--temperature 3 --seed 2 --regex \"[0-9]{3}-[a-f]{2}\""),
+              testing::MatchesRegex("[0-9][0-9][0-9]-[a-f][a-f]"));
+  const std::string schema = temporary("schema.json");
+  ASSERT_TRUE(write_file(schema, R"({"type": "object", "properties": {"n": {"type": "integer",
+      "minimum": 0, "maximum": 9}, "colour": {"enum": ["red", "blue"]}},
+      "required": ["n", "colour"], "additionalProperties": false})")
+                  .is_ok());
+  for (const char* seed : {"1", "2", "3"}) {
+    const std::string text = chat_text(fmt::format(
+        "--temperature 2 --top-k 50 --max-tokens 200 --seed {} --json-schema {}", seed, schema));
+    const Result<Json> json = parse_json(text);
+    ASSERT_TRUE(json.is_ok()) << text;
+    EXPECT_TRUE(json->find("n")->is_int()) << text;
+    EXPECT_TRUE(json->find("colour")->is_string()) << text;
+  }
+}
+
+TEST(Program, ABadGrammarNamesItsSource) {
+  expect_error("chat models/demo --regex \"(\" hi", 2, {"--regex", "grammar"});
+  const std::string schema = temporary("bad_schema.json");
+  ASSERT_TRUE(write_file(schema, "{\"type\": 3}").is_ok());
+  expect_error("chat models/demo --json-schema " + schema + " hi", 2, {schema, "grammar"});
+  expect_error("chat models/demo --json-schema no/such.json hi", 3, {"no/such.json"});
+  expect_error("chat models/demo --regex a --choice b hi", 2, {"one of", "--choice"});
+  expect_error("chat models/demo --regex a --ignore-eos hi", 2, {"ignore_eos"});
+}
+
+TEST(Program, LogprobsComeWithTheirMostLikelyTokens) {
+  const Outcome got = run("chat models/demo --json --logprobs 3 --max-tokens 4 \"What?\"");
+  ASSERT_EQ(got.code, 0) << got.out;
+  const Result<Json> json = parse_json(got.out);
+  ASSERT_TRUE(json.is_ok()) << got.out;
+  const std::vector<Json>& tokens = json->find("logprobs")->elements();
+  const std::vector<Json>& ids = json->find("token_ids")->elements();
+  ASSERT_EQ(tokens.size(), ids.size());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::vector<Json>& top = tokens[i].find("top")->elements();
+    ASSERT_EQ(top.size(), 3u);
+    EXPECT_LE(tokens[i].find("logprob")->number_value(), 0);
+    // The default is greedy, so the token drawn is the most likely one.
+    EXPECT_EQ(top[0].find("token_id")->int_value(), ids[i].int_value());
+    EXPECT_EQ(top[0].find("logprob")->number_value(), tokens[i].find("logprob")->number_value());
+    EXPECT_GE(top[0].find("logprob")->number_value(), top[1].find("logprob")->number_value());
+  }
+}
+
+TEST(Program, MinTokensHoldsBackEveryKindOfEnd) {
+  const Outcome got = run(
+      "chat models/demo --json --min-tokens 12 --max-tokens 12 --stop e --stop a \"What color?\"");
+  ASSERT_EQ(got.code, 0) << got.out;
+  EXPECT_EQ(parse_json(got.out)->find("token_ids")->elements().size(), 12u) << got.out;
 }
 
 TEST(Program, ATextModelTakesNoPictures) {
