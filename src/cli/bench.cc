@@ -36,7 +36,7 @@ double median_of(const std::vector<Run>& runs, double Run::*field) {
 /// A prompt of `n` tokens whatever the tokenizer: ids spread over the vocabulary, the picture's
 /// rows in front.
 Result<PreparedRequest> make_prompt(Session& session, const BenchOptions& options) {
-  Engine& engine = session.engine();
+  ModelRunner& runner = session.runner();
   PreparedRequest out;
   if (!options.image.empty()) {
     TRIPTYCH_ASSIGN_OR_RETURN(MediaItem item, load_media(options.image));
@@ -44,9 +44,9 @@ Result<PreparedRequest> make_prompt(Session& session, const BenchOptions& option
     request.messages.push_back(user_message({0}, "Describe the picture."));
     request.media.push_back(std::move(item));
     TRIPTYCH_ASSIGN_OR_RETURN(out, session.prep().prepare(request, session.context_tokens(),
-                                                          engine.pool(), engine.registry()));
+                                                          runner.pool(), runner.registry()));
   }
-  const ModelSpec& spec = engine.model().spec;
+  const ModelSpec& spec = runner.model().spec;
   out.n_known_tokens = spec.text.vocab_size;
   for (uint32_t i = 0; static_cast<int64_t>(out.ids.size()) < options.prompt_tokens; ++i) {
     const auto id = static_cast<int32_t>((i * 2654435761u) % spec.text.vocab_size);
@@ -134,15 +134,15 @@ struct Report {
   double ttft_ms() const { return median_of(runs, &Run::ttft_ms); }
 };
 
-Report make_report(Engine& engine, const BenchOptions& options, std::vector<Run> runs) {
+Report make_report(ModelRunner& runner, const BenchOptions& options, std::vector<Run> runs) {
   Report out;
   // Before the ceilings are measured, whose buffers would count.
   out.peak_memory = peak_resident_bytes();
-  out.ceilings = engine.backend().measure_ceilings(engine.pool());
+  out.ceilings = runner.backend().measure_ceilings(runner.pool());
   const double gemm_peak =
-      engine.matmul() == MatmulMode::kBF16 ? out.ceilings.bf16_flops : out.ceilings.f32_flops;
-  const Model& model = engine.model();
-  const DType kv_dtype = engine.plan().kv.dtype;
+      runner.matmul() == MatmulMode::kBF16 ? out.ceilings.bf16_flops : out.ceilings.f32_flops;
+  const Model& model = runner.model();
+  const DType kv_dtype = runner.plan().kv.dtype;
   const int64_t n_prompt = runs.front().prompt_tokens;
   if (!options.image.empty()) {
     const int64_t image_tokens = model.spec.vision->n_features();
@@ -163,32 +163,32 @@ Report make_report(Engine& engine, const BenchOptions& options, std::vector<Run>
 
 double mebibytes(uint64_t n_bytes) { return static_cast<double>(n_bytes) / (1 << 20); }
 
-void print_report(Engine& engine, const Report& report) {
-  fmt::print("{}, {} threads, {} repeats, medians\n", engine.backend().description,
-             engine.pool().size(), report.runs.size());
+void print_report(ModelRunner& runner, const Report& report) {
+  fmt::print("{}, {} threads, {} repeats, medians\n", runner.backend().description,
+             runner.pool().size(), report.runs.size());
   fmt::print("limits measured here: f32 {}, bf16 {}, {:.1f} GB/s read\n",
              peak_text(report.ceilings.f32_flops), peak_text(report.ceilings.bf16_flops),
              report.ceilings.read_bytes_per_s / 1e9);
   print_stages(report.stages);
   fmt::print("TTFT {:.1f} ms, load {:.0f} ms, peak memory {:.0f} MiB\n", report.ttft_ms(),
-             engine.load_ms(), mebibytes(report.peak_memory));
+             runner.load_ms(), mebibytes(report.peak_memory));
 }
 
-void print_json(Engine& engine, const BenchOptions& options, const Report& report) {
+void print_json(ModelRunner& runner, const BenchOptions& options, const Report& report) {
   const int64_t n_prompt = report.runs.front().prompt_tokens;
   Json out = Json::object();
-  out.set("backend", Json::string(engine.backend().description));
-  out.set("threads", Json::integer(engine.pool().size()));
-  out.set("load_ms", Json::number(engine.load_ms()));
+  out.set("backend", Json::string(runner.backend().description));
+  out.set("threads", Json::integer(runner.pool().size()));
+  out.set("load_ms", Json::number(runner.load_ms()));
   out.set("prompt_tokens", Json::integer(n_prompt));
   out.set("ttft_ms", Json::number(report.ttft_ms()));
   out.set("peak_memory_mib", Json::number(mebibytes(report.peak_memory)));
-  out.set("weights_mib", Json::number(mebibytes(engine.plan().weight_bytes)));
+  out.set("weights_mib", Json::number(mebibytes(runner.plan().weight_bytes)));
   // What the run used: pages are taken when they are first written.
   const int64_t used_pages = ceil_div(n_prompt + options.gen, kPageTokens);
   out.set(
       "kv_mib",
-      Json::number(mebibytes(static_cast<uint64_t>(used_pages * engine.plan().kv.page_bytes()))));
+      Json::number(mebibytes(static_cast<uint64_t>(used_pages * runner.plan().kv.page_bytes()))));
   const Ceilings& limits = report.ceilings;
   out.set("f32_peak_gflops", Json::number(limits.f32_flops / 1e9));
   out.set("bf16_peak_gflops",
@@ -204,19 +204,21 @@ Status run_bench(const BenchOptions& options) {
   if (options.prompt_tokens < 1 || options.gen < 1 || options.repeats < 1) {
     return invalid_argument("--prompt-tokens, --gen and --repeats must be at least 1");
   }
-  TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
+  SessionOptions uncached = options.session;
+  uncached.caches = false;  // each repeat does all the work
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(uncached));
   TRIPTYCH_RETURN_IF_ERROR(run_once(*session, options).status());  // warms caches and pages
   std::vector<Run> runs;
   for (int64_t i = 0; i < options.repeats; ++i) {
     TRIPTYCH_ASSIGN_OR_RETURN(const Run run, run_once(*session, options));
     runs.push_back(run);
   }
-  Engine& engine = session->engine();
-  const Report report = make_report(engine, options, std::move(runs));
+  ModelRunner& runner = session->runner();
+  const Report report = make_report(runner, options, std::move(runs));
   if (options.json) {
-    print_json(engine, options, report);
+    print_json(runner, options, report);
   } else {
-    print_report(engine, report);
+    print_report(runner, report);
   }
   return Status::ok();
 }

@@ -232,7 +232,7 @@ Status run_chat(const ChatOptions& options) {
   }
   TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
   TRIPTYCH_ASSIGN_OR_RETURN(
-      request.sampling, options.sampling.apply(default_sampling(session->engine().model().spec)));
+      request.sampling, options.sampling.apply(default_sampling(session->runner().model().spec)));
   if (!one_shot) return Repl(*session, options, std::move(request)).run();
   if (options.raw) {
     if (!request.media.empty()) return invalid_argument("--raw takes no pictures");

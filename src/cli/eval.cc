@@ -75,6 +75,7 @@ Result<std::vector<Question>> read_questions(const std::string& folder, int64_t 
 
 /// Replaces a picture by its mean, channel by channel: what a model can say without seeing.
 void blind_picture(PreparedMedia& media) {
+  for (uint8_t& byte : media.id) byte = static_cast<uint8_t>(~byte);  // other pixels, another id
   const int64_t area = media.pixels.shape()[1] * media.pixels.shape()[2];
   for (int64_t c = 0; c < 3; ++c) {
     float* channel = media.pixels.f32() + c * area;
@@ -102,8 +103,8 @@ Result<Answer> ask(Session& session, const EvalOptions& options, const Question&
   request.sampling.max_tokens = 256;
   TRIPTYCH_ASSIGN_OR_RETURN(
       PreparedRequest prepared,
-      session.prep().prepare(request, session.context_tokens(), session.engine().pool(),
-                             session.engine().registry()));
+      session.prep().prepare(request, session.context_tokens(), session.runner().pool(),
+                             session.runner().registry()));
   if (options.blind) {
     for (PreparedMedia& item : prepared.media) blind_picture(item);
   }

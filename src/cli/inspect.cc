@@ -103,7 +103,7 @@ void print_plan(const MemoryPlan& plan) {
       fmt::format("{} pages for {} tokens, {}, {} a token", plan.kv_pages, plan.context_tokens,
                   dtype_name(plan.kv.dtype),
                   human_bytes(static_cast<double>(plan.kv.page_bytes()) / kPageTokens)));
-  row("workspace", plan.workspace_bytes, fmt::format("steps of {} rows", plan.chunk_rows));
+  row("workspace", plan.workspace_bytes, fmt::format("steps of {} rows", plan.step_rows));
   row("encoding", plan.encode_bytes, "one picture in work");
   row("total", plan.total(), "");
 }
@@ -121,8 +121,8 @@ Result<PictureCost> picture_cost(Session& session, const std::string& path) {
   out.file = path;
   TRIPTYCH_ASSIGN_OR_RETURN(const MediaItem item, load_media(path));
   TRIPTYCH_ASSIGN_OR_RETURN(out.cost, session.prep().cost(item));
-  const Model& model = session.engine().model();
-  const DType kv_dtype = session.engine().plan().kv.dtype;
+  const Model& model = session.runner().model();
+  const DType kv_dtype = session.runner().plan().kv.dtype;
   out.encode = model.vision_tower->cost();
   out.encode += model.projector->cost(out.cost.n_tokens);
   out.prefill = model.decoder->cost(out.cost.n_tokens, out.cost.n_tokens, 0, kv_dtype);
@@ -170,10 +170,10 @@ Status run_inspect(const InspectOptions& options) {
     TRIPTYCH_ASSIGN_OR_RETURN(PictureCost picture, picture_cost(*session, path));
     pictures.push_back(std::move(picture));
   }
-  const Model& model = session->engine().model();
+  const Model& model = session->runner().model();
   if (options.json) {
     Json out = model_json(model);
-    out.set("memory_plan", plan_json(session->engine().plan()));
+    out.set("memory_plan", plan_json(session->runner().plan()));
     Json list = Json::array();
     for (const PictureCost& p : pictures) list.append(picture_json(p));
     out.set("pictures", std::move(list));
@@ -181,7 +181,7 @@ Status run_inspect(const InspectOptions& options) {
     return Status::ok();
   }
   print_model(model);
-  print_plan(session->engine().plan());
+  print_plan(session->runner().plan());
   for (const std::string& note : session->checkpoint().notes()) fmt::print("note: {}\n", note);
   if (!model.ignored_tensors.empty()) {
     fmt::print("\nignored tensors ({})\n", model.ignored_tensors.size());

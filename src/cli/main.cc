@@ -11,6 +11,7 @@
 #include "cli/eval.h"
 #include "cli/inspect.h"
 #include "cli/perplexity.h"
+#include "cli/run_jsonl.h"
 #include "cli/terminal.h"
 
 namespace {
@@ -24,6 +25,7 @@ struct Options {
   EvalOptions eval;
   BenchOptions bench;
   PerplexityOptions perplexity;
+  RunOptions run;
   bool doctor_measure = false;
   bool doctor_json = false;
 };
@@ -161,6 +163,20 @@ void add_commands(CLI::App& app, Options& o) {
   perplexity->add_option("--window", o.perplexity.window, "tokens a window")->capture_default_str();
   perplexity->add_flag("--json", o.perplexity.json, "print JSON");
 
+  CLI::App* run = app.add_subcommand("run", "answer a file of requests, many at once");
+  add_session(*run, o.run.session);
+  run->add_option("--jsonl", o.run.jsonl, "file of requests, one JSON object a line")->required();
+  run->add_option("-o,--out", o.run.out, "file for the results (default: stdout)");
+  run->add_option("--concurrency", o.run.concurrency, "requests in work at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  run->footer(
+      "A request: {\"id\": 1, \"messages\": [{\"role\": \"user\", \"content\": [{\"type\": "
+      "\"image\", \"path\": \"a.png\"},\n{\"type\": \"text\", \"text\": \"What is it?\"}]}], "
+      "\"max_tokens\": 64, \"temperature\": 0, \"class\": \"batch\"}\n"
+      "Pictures are files beside the request file. Each result is a line: id, text, finish_reason, "
+      "usage, or error.");
+
   CLI::App* doctor =
       app.add_subcommand("doctor", "show what this machine offers and what would be faster");
   doctor->add_flag("--measure", o.doctor_measure, "measure products and memory reads too");
@@ -172,6 +188,7 @@ Status run(const CLI::App& app, const Options& o) {
   if (app.got_subcommand("inspect")) return run_inspect(o.inspect);
   if (app.got_subcommand("eval")) return run_eval(o.eval);
   if (app.got_subcommand("bench")) return run_bench(o.bench);
+  if (app.got_subcommand("run")) return run_jsonl(o.run);
   if (app.got_subcommand("perplexity")) return run_perplexity(o.perplexity);
   return run_doctor(o.doctor_measure, o.doctor_json);
 }

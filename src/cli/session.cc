@@ -7,8 +7,8 @@
 #include "backends/backend_list.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "text/detokenizer.h"
-#include "text/stop_strings.h"
+#include "cli/answer_text.h"
+#include "prep/media_preparer.h"
 
 namespace triptych::cli {
 
@@ -27,6 +27,11 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
                             parse_log_level(engine_options.settings.log_level));
   set_log_level(level);
   engine_options.limits.context_tokens = options.context_tokens;
+  engine_options.limits.max_sequences = options.max_sequences;
+  if (!options.caches) {
+    engine_options.config.prefix_cache = false;
+    engine_options.config.encoder_cache_bytes = 0;
+  }
   TRIPTYCH_ASSIGN_OR_RETURN(session->checkpoint_, Checkpoint::open(options.model));
   TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*session->checkpoint_));
   TRIPTYCH_ASSIGN_OR_RETURN(session->prep_,
@@ -42,10 +47,11 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
     if (!session->trace_->file) {
       return invalid_argument(options.trace_tensors_file + ": cannot be written");
     }
-    session->engine_->registry().set_sink([trace = session->trace_.get()](const TensorRecord& r) {
-      trace->file << to_json_line(r) << '\n';
-      trace->file.flush();
-    });
+    session->engine_->model_runner().registry().set_sink(
+        [trace = session->trace_.get()](const TensorRecord& r) {
+          trace->file << to_json_line(r) << '\n';
+          trace->file.flush();
+        });
   }
   return session;
 }
@@ -53,42 +59,39 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
 Result<Answer> Session::answer(const Request& request, const OnText& on_text) {
   TRIPTYCH_ASSIGN_OR_RETURN(
       PreparedRequest prepared,
-      prep_->prepare(request, context_tokens(), engine_->pool(), engine_->registry()));
+      prep_->prepare(request, context_tokens(), engine_->model_runner().pool(),
+                     engine_->model_runner().registry()));
   return answer_prepared(std::move(prepared), on_text);
 }
 
 Result<Answer> Session::answer_prepared(PreparedRequest prepared, const OnText& on_text) {
-  StreamingDetokenizer detokenizer(prep_->shared_tokenizer());
-  StopStrings stops(prepared.sampling.stop);
-  const int64_t min_tokens = prepared.sampling.min_tokens;
+  AnswerText text(prep_->shared_tokenizer(), prepared.sampling);
   Answer answer;
   answer.prompt_ids = prepared.ids;
   TRIPTYCH_ASSIGN_OR_RETURN(const uint64_t id, engine_->submit(std::move(prepared)));
   bool wanted = true;
   const auto emit = [&](const std::string& piece) {
     if (piece.empty()) return;
-    answer.text += piece;
     if (on_text && wanted && !on_text(piece)) wanted = false;
   };
   while (!engine_->idle()) {
-    const std::optional<TokenEvent> event = engine_->step();
-    if (!event) {
+    const std::vector<SequenceEvent> events = engine_->step();
+    if (events.empty()) {
       // Between slices of encoding or chunks of the prompt: an empty piece asks whether to go on.
       if (on_text && !on_text({})) engine_->cancel(id);
       continue;
     }
+    answer.usage = events.front().usage;
+    const TokenEvent* event = &events.front().token;
     if (event->finish == FinishReason::kError) return event->error;
     if (event->token >= 0) {
       answer.token_ids.push_back(event->token);
       if (event->logprobs) answer.logprobs.push_back(*event->logprobs);
-      const std::string piece = detokenizer.push(event->token);
-      // Stop strings are looked for behind the text of the first min_tokens, as in vLLM.
-      const bool may_stop = static_cast<int64_t>(answer.token_ids.size()) > min_tokens;
-      emit(may_stop ? stops.push(piece) : piece);
+      emit(text.push(event->token));
     }
     if (event->finish != FinishReason::kNone) {
       if (answer.finish == FinishReason::kNone) answer.finish = event->finish;
-    } else if (stops.stopped()) {
+    } else if (text.stopped()) {
       answer.finish = FinishReason::kStop;
       engine_->cancel(id);
     } else if (!wanted) {
@@ -96,11 +99,15 @@ Result<Answer> Session::answer_prepared(PreparedRequest prepared, const OnText& 
       engine_->cancel(id);
     }
   }
-  emit(stops.push(detokenizer.flush()));
-  if (stops.stopped()) answer.finish = FinishReason::kStop;
-  emit(stops.flush());
-  answer.usage = engine_->usage();
+  emit(text.end());
+  if (text.stopped()) answer.finish = FinishReason::kStop;
+  answer.text = text.text();
   return answer;
+}
+
+std::unique_ptr<MultiModalEngine> Session::start() {
+  auto preparer = std::make_shared<MediaPreparer>(prep_, context_tokens(), runner().registry());
+  return std::make_unique<MultiModalEngine>(std::move(engine_), std::move(preparer), PrepLimits{});
 }
 
 Result<MediaItem> load_media(const std::string& path) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/multimodal_engine.h"
 #include "prep/preprocessor.h"
 #include "request/request.h"
 #include "weights/checkpoint.h"
@@ -18,6 +18,8 @@ struct SessionOptions {
   std::string chat_template_file;
   std::string trace_tensors_file;  ///< JSON lines of every tensor at a stage boundary
   int64_t context_tokens = 0;      ///< 0: the model's
+  int64_t max_sequences = 1;       ///< in work at once
+  bool caches = true;              ///< keep features and KV of earlier requests
 };
 
 /// A finished answer.
@@ -45,17 +47,22 @@ class Session {
   /// The same for a request that was prepared (and perhaps changed) by the caller.
   Result<Answer> answer_prepared(PreparedRequest prepared, const OnText& on_text);
 
+  /// Hands the engine over to threads of its own. engine(), runner() and answer() must not be used
+  /// for requests any more; the session outlives what is returned.
+  std::unique_ptr<MultiModalEngine> start();
+
   const Preprocessor& prep() const { return *prep_; }
   Engine& engine() { return *engine_; }
+  ModelRunner& runner() { return engine_->model_runner(); }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
-  int64_t context_tokens() const { return engine_->plan().context_tokens; }
+  int64_t context_tokens() const { return engine_->model_runner().plan().context_tokens; }
 
  private:
   struct Trace;
   Session();
 
   std::unique_ptr<Checkpoint> checkpoint_;
-  std::unique_ptr<Preprocessor> prep_;
+  std::shared_ptr<const Preprocessor> prep_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Trace> trace_;
 };

@@ -1,92 +1,138 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
-#include <optional>
+#include <unordered_set>
 #include <vector>
 
-#include "backends/backend.h"
-#include "base/settings.h"
-#include "engine/memory_plan.h"
-#include "engine/sampler.h"
+#include "cache/kv/prefix_index.h"
+#include "engine/model_runner.h"
+#include "engine/sequence.h"
 #include "engine/token_draw.h"
-#include "models/registry.h"
-#include "request/request.h"
+#include "sched/plan.h"
 
 namespace triptych {
+
+/// What the caches of an engine may keep, and how it schedules.
+struct EngineConfig {
+  SchedulerConfig scheduler;
+  bool prefix_cache = true;                            ///< share KV pages of equal beginnings
+  uint64_t encoder_cache_bytes = uint64_t{256} << 20;  ///< features that outlive their request
+  uint64_t media_bytes_cap = uint64_t{1} << 30;        ///< pixels and encoder state in work
+};
 
 struct EngineOptions {
   Settings settings;
   PlanLimits limits;
+  EngineConfig config;
 };
 
-/// Runs a model on prepared requests, one step at a time: plan, reserve, encode or forward, sample,
-/// commit (engine/CONTRACT.md). This first form holds one sequence; submit() says kUnavailable
-/// while there is one. All calls come from one thread.
+/// What a step did for one answer. `token.sequence` is the id of its request; the event whose
+/// `token.finish` is not kNone is the answer's last.
+struct SequenceEvent {
+  TokenEvent token;
+  Usage usage;                ///< so far, of this answer
+  bool ends_request = false;  ///< the last event of all n answers
+};
+
+/// The step loop: plan, reserve, encode, forward, sample, commit over any number of sequences
+/// (engine/CONTRACT.md). All calls come from one thread.
 class Engine {
  public:
   /// Loads weights and takes all memory of the plan.
   static Result<std::unique_ptr<Engine>> load(const Checkpoint& checkpoint, const Backend& backend,
                                               const EngineOptions& options);
 
+  using Clock = std::function<double()>;  ///< milliseconds, never going back
+  /// Any runner, any clock. kInvalidArgument for a scheduler configuration that cannot work.
+  static Result<std::unique_ptr<Engine>> create(std::unique_ptr<StepRunner> runner,
+                                                EngineConfig config, Clock now_ms);
   ~Engine();
 
-  /// Takes a request. Its KV pages for the prompt are reserved here: kResourceExhausted otherwise,
+  /// Takes a request. kInvalidArgument for an empty prompt or ids outside the vocabulary,
   /// kOutOfRange when the prompt does not fit the context.
-  Result<uint64_t> submit(PreparedRequest request);
+  Result<uint64_t> submit(PreparedRequest request, const SubmitOptions& options = {});
 
-  /// One step of work: a slice of a picture's encoding, a chunk of the prompt, or one more token.
-  /// Returns what it produced: nothing, a token, or the end of the answer. An error inside the
-  /// sequence ends that sequence with a kError event and frees its memory.
-  std::optional<TokenEvent> step();
+  /// One step of work. Returns what it produced, which may be nothing. A fault inside a sequence
+  /// ends that sequence with a kError event and frees its memory; a fault of the whole forward pass
+  /// ends all sequences that were in it.
+  std::vector<SequenceEvent> step();
 
-  /// The sequence ends at the next step, with what it has.
-  void cancel(uint64_t sequence);
-  bool idle() const { return sequence_ == nullptr; }
+  /// The answers to the request end at the next step, with what they have.
+  void cancel(uint64_t request);
+  bool idle() const { return sequences_.empty(); }
+  /// Whether the last step ran, ended or admitted anything.
+  bool did_something() const { return did_something_; }
+  void count(int64_t& n_waiting, int64_t& n_running) const;
 
-  /// Counts and times of the last or current sequence.
-  const Usage& usage() const { return usage_; }
-
-  const Model& model() const { return *model_; }
-  const MemoryPlan& plan() const { return plan_; }
-  const Backend& backend() const { return backend_; }
-  TensorRegistry& registry() { return registry_; }
-  ThreadPool& pool() { return *pool_; }
-  MatmulMode matmul() const { return matmul_; }
-  double load_ms() const { return load_ms_; }
+  StepRunner& runner() { return *runner_; }
+  /// The runner, when load() made it.
+  ModelRunner& model_runner() { return *model_runner_; }
+  const Predictors& predictors() const { return predictors_; }
+  const PrefixIndex& prefix_index() const { return index_; }
+  const EncoderCache& encoder_cache() const { return encoder_.cache(); }
+  /// What the scheduler would see now.
+  Result<Snapshot> snapshot();
+  /// cache/kv/CONTRACT.md and the encoder cache's sums; kInternal names what does not hold.
+  Status check_invariants() const;
 
   /// Log-probabilities of ids[1..] given what precedes each, in windows of the context; for
   /// perplexity. The engine must be idle.
   Result<std::vector<double>> score(const std::vector<int32_t>& ids, int64_t window);
 
  private:
-  struct Sequence;
-  Engine(const Backend& backend, ThreadPool* pool);
-  OpContext context();
-  Status encode_slice();
-  Status run_decoder(const View& hidden, int64_t first, const std::vector<int32_t>& pages,
-                     const View& logits);
-  Status forward_rows(int64_t n_rows, std::vector<float>* logits);
-  Status merge_media(int64_t first, int64_t n_rows, const View& hidden);
-  Result<std::optional<TokenEvent>> advance();
-  TokenEvent finish(FinishReason reason, int32_t token, Status error);
-  Result<TokenEvent> token_event(DrawnToken drawn);
-  Status score_window(const std::vector<int32_t>& ids, int64_t begin, int64_t end,
-                      const std::vector<int32_t>& pages, std::vector<double>& out);
+  using Events = std::vector<SequenceEvent>;
+  struct Row;
 
-  Backend backend_;
-  std::unique_ptr<ThreadPool> pool_;
-  std::unique_ptr<Model> model_;
-  MemoryPlan plan_;
-  PagePool kv_;
-  Arena scratch_;
-  TensorRegistry registry_;
-  MatmulMode matmul_ = MatmulMode::kF32;
-  double load_ms_ = 0;
+  Engine(std::unique_ptr<StepRunner> runner, const EngineConfig& config, Clock now_ms);
+  Status check(const PreparedRequest& request) const;
+  Result<SequencePages> make_pages(const PreparedRequest& request, const SubmitOptions& options,
+                                   const std::vector<MediaUse>& media);
+  Result<SequenceState> describe(Sequence& sequence);
+  using PageKeys = std::unordered_set<PrefixKey, ContentKeyHash>;
+  PageKeys pages_coming() const;
+  bool waits_for(const Sequence& sequence, int64_t n_found, const PageKeys& coming) const;
+  void describe_media(const Sequence& sequence, SequenceState& state) const;
+
+  void end_cancelled(Events& events);
+  void start(const StepPlan& plan, Events& events);
+  Status admit(Sequence& sequence);
+  void preempt(Sequence& sequence);
+  void encode(const StepPlan& plan, Events& events);
+  void deliver(const MediaId& feature, const MediaFeatures& features);
+  void ask_again(const MediaId& feature);
+  std::vector<Row> reserve(const StepPlan& plan, Events& events);
+  void forward(const StepPlan& plan, Events& events);
+  void commit(const Row& row, const float* logits, double step_ms, Events& events);
+  void draw(Sequence& sequence, std::span<const float> logits, Events& events);
+  Status take_token(Sequence& sequence, DrawnToken drawn, Events& events);
+  Result<Sampler> make_sampler(const PreparedRequest& request, uint64_t seed,
+                               uint32_t choice) const;
+  std::vector<Sequence*> fork(Sequence& sequence, Events& events);
+  void emit(const Sequence& sequence, TokenEvent event, Events& events);
+  int64_t n_open(uint64_t group) const;
+  void finish(Sequence& sequence, TokenEvent last, Events& events);
+  void fail(Sequence& sequence, Status error, Events& events) {
+    finish(sequence, {.finish = FinishReason::kError, .error = std::move(error)}, events);
+  }
+  Sequence* find(uint64_t id);
+  Status score_window(std::span<const int32_t> ids, std::span<const int32_t> pages,
+                      const View& logits, std::vector<double>& out);
+
+  std::unique_ptr<StepRunner> runner_;
+  ModelRunner* model_runner_ = nullptr;  ///< runner_, when load() made it
+  EngineConfig config_;
+  Clock now_ms_;
+  Predictors predictors_;
+  FairnessState fairness_;
+  PrefixIndex index_;
+  MediaEncoder encoder_;
   SeedSource seeds_;
   SamplerScratch sampler_scratch_;
   uint64_t next_id_ = 1;
-  std::unique_ptr<Sequence> sequence_;
-  Usage usage_;
+  bool did_something_ = false;
+  std::map<uint64_t, std::unique_ptr<Sequence>> sequences_;  ///< by arrival
 };
 
 }  // namespace triptych

@@ -102,6 +102,7 @@ struct TokenEvent {
   FinishReason finish = FinishReason::kNone;
   Status error;                           ///< of kError
   std::optional<TokenLogprobs> logprobs;  ///< when asked for, with a token
+  uint32_t choice = 0;                    ///< index of the answer among the n of its request
 };
 
 /// Counts and times of an answer.

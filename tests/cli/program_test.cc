@@ -260,10 +260,12 @@ TEST(Program, ABadGrammarNamesItsSource) {
 }
 
 TEST(Program, LogprobsComeWithTheirMostLikelyTokens) {
-  const Outcome got = run("chat models/demo --json --logprobs 3 --max-tokens 4 \"What?\"");
+  const Outcome got =
+      run("chat models/demo --json --logprobs 3 --max-tokens 4 --ignore-eos \"What?\"");
   ASSERT_EQ(got.code, 0) << got.out;
   const Result<Json> json = parse_json(got.out);
   ASSERT_TRUE(json.is_ok()) << got.out;
+  ASSERT_NE(json->find("logprobs"), nullptr) << got.out;
   const std::vector<Json>& tokens = json->find("logprobs")->elements();
   const std::vector<Json>& ids = json->find("token_ids")->elements();
   ASSERT_EQ(tokens.size(), ids.size());
@@ -370,6 +372,34 @@ TEST(Program, AnUnknownCpuLevelIsAnError) {
   const Outcome got = run("doctor", "TRIPTYCH_CPU_ISA=sse9");
   EXPECT_EQ(got.code, 2);
   EXPECT_THAT(got.out, HasSubstr("sse9"));
+}
+
+TEST(Program, RunAnswersAFileAndGoesOnBehindABadLine) {
+  const std::string folder = testing::TempDir();
+  const std::string in = folder + "requests.jsonl";
+  const std::string out = folder + "results.jsonl";
+  const std::string picture = std::filesystem::absolute("tests/eval/demo/images/042.jpg");
+  ASSERT_TRUE(
+      write_file(
+          in,
+          "{\"id\": \"a\", \"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image\", "
+          "\"path\": \"" +
+              picture +
+              "\"}, {\"type\": \"text\", \"text\": \"Describe the picture.\"}]}]}\n"
+              "\n"
+              "{\"id\": 2, \"messages\": [], \"temprature\": 1}\n"
+              "{\"id\": 3, \"prompt\": \"abc\", \"n\": 2, \"max_tokens\": 3, \"ignore_eos\": "
+              "true}\n")
+          .is_ok());
+  const Outcome got = run("run models/demo --jsonl " + in + " --out " + out);
+  EXPECT_EQ(got.code, 2) << "the class of the line that failed";
+  EXPECT_THAT(got.out, HasSubstr("1 of 3 requests failed"));
+  const Result<std::string> results = read_file(out);
+  ASSERT_TRUE(results.is_ok());
+  EXPECT_THAT(*results, HasSubstr("a blue triangle"));
+  EXPECT_THAT(*results, HasSubstr("requests.jsonl:3: temprature: unknown field"));
+  EXPECT_THAT(*results, HasSubstr("\"completion_tokens\":6"));
+  EXPECT_EQ(std::count(results->begin(), results->end(), '\n'), 3);
 }
 
 }  // namespace

@@ -55,8 +55,9 @@ std::vector<int32_t> answer(Runner& runner, const Request& request) {
   const Result<uint64_t> id = runner.engine->submit(std::move(*prepared));
   EXPECT_TRUE(id.is_ok()) << id.status().message();
   while (!runner.engine->idle()) {
-    const std::optional<TokenEvent> event = runner.engine->step();
-    if (!event) continue;
+    const std::vector<SequenceEvent> events = runner.engine->step();
+    if (events.empty()) continue;
+    const TokenEvent* event = &events.front().token;
     EXPECT_NE(event->finish, FinishReason::kError) << event->error.message();
     if (event->token >= 0) out.push_back(event->token);
   }
@@ -114,7 +115,8 @@ TEST(F49, APromptThatOverflowsInsideAPictureIsRefusedWithLengths) {
   ASSERT_TRUE(fits.is_ok()) << fits.status().message();
   const auto n = static_cast<int64_t>(fits->ids.size());
   const Result<PreparedRequest> refused =
-      runner->prep->prepare(request, n - 10, runner->engine->pool(), runner->engine->registry());
+      runner->prep->prepare(request, n - 10, runner->engine->model_runner().pool(),
+                            runner->engine->model_runner().registry());
   EXPECT_EQ(refused.status().code(), StatusCode::kOutOfRange);
   EXPECT_THAT(refused.status().message(), HasSubstr(std::to_string(n)));
   EXPECT_THAT(refused.status().message(), HasSubstr(std::to_string(n - 10)));
@@ -126,13 +128,14 @@ TEST(F60, EveryBlockStaysFiniteOverColoursAndSizes) {
     Result<Runner> runner = Runner::open(model);
     ASSERT_TRUE(runner.is_ok()) << runner.status().message();
     int64_t n_seen = 0;
-    runner->engine->registry().set_tap([&](const std::string& name, const View& view) {
-      ++n_seen;
-      if (!view.is_dense()) return;
-      for (int64_t i = 0; i < view.shape.n_elements(); ++i) {
-        ASSERT_TRUE(std::isfinite(view.f32()[i])) << model << " " << name << " at " << i;
-      }
-    });
+    runner->engine->model_runner().registry().set_tap(
+        [&](const std::string& name, const View& view) {
+          ++n_seen;
+          if (!view.is_dense()) return;
+          for (int64_t i = 0; i < view.shape.n_elements(); ++i) {
+            ASSERT_TRUE(std::isfinite(view.f32()[i])) << model << " " << name << " at " << i;
+          }
+        });
     for (const std::string& name : pictures()) {
       Request request = question({name}, "What is it?");
       request.sampling.max_tokens = 2;

@@ -31,11 +31,11 @@ Result<std::vector<int32_t>> answer(Runner& runner, const SamplingParams& sampli
   TRIPTYCH_ASSIGN_OR_RETURN(const uint64_t id, runner.engine->submit(std::move(prepared)));
   std::vector<int32_t> out;
   while (!runner.engine->idle()) {
-    const std::optional<TokenEvent> event = runner.engine->step();
-    if (!event) continue;
-    EXPECT_EQ(event->sequence, id);
-    if (event->finish == FinishReason::kError) return event->error;
-    if (event->token >= 0) out.push_back(event->token);
+    for (const SequenceEvent& event : runner.engine->step()) {
+      EXPECT_EQ(event.token.sequence, id);
+      if (event.token.finish == FinishReason::kError) return event.token.error;
+      if (event.token.token >= 0) out.push_back(event.token.token);
+    }
   }
   return out;
 }

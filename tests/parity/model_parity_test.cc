@@ -41,7 +41,7 @@ Result<Outcome> run(Runner& runner, const GoldenRun& golden) {
   Outcome out;
   bool in_prompt = true;
   Engine& engine = *runner.engine;
-  engine.registry().set_tap([&](const std::string& name, const View& view) {
+  engine.model_runner().registry().set_tap([&](const std::string& name, const View& view) {
     if (!in_prompt) return;
     Values& values = out.taps[name];  // several pictures follow one another
     values.shape = view.shape;
@@ -55,20 +55,22 @@ Result<Outcome> run(Runner& runner, const GoldenRun& golden) {
   Request request = golden.request;
   request.sampling.max_tokens = static_cast<int64_t>(golden.greedy_ids.size());
   request.sampling.ignore_eos = true;
-  TRIPTYCH_ASSIGN_OR_RETURN(PreparedRequest prepared,
-                            runner.prep->prepare(request, engine.plan().context_tokens,
-                                                 engine.pool(), engine.registry()));
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      PreparedRequest prepared,
+      runner.prep->prepare(request, engine.model_runner().plan().context_tokens,
+                           engine.model_runner().pool(), engine.model_runner().registry()));
   out.prepared.ids = prepared.ids;
   out.prepared.spans = prepared.spans;
   TRIPTYCH_RETURN_IF_ERROR(engine.submit(std::move(prepared)).status());
   while (!engine.idle()) {
-    const std::optional<TokenEvent> event = engine.step();
-    if (!event) continue;
+    const std::vector<SequenceEvent> events = engine.step();
+    if (events.empty()) continue;
+    const TokenEvent* event = &events.front().token;
     if (event->finish == FinishReason::kError) return event->error;
     in_prompt = false;
     out.greedy_ids.push_back(event->token);
   }
-  engine.registry().set_tap(nullptr);
+  engine.model_runner().registry().set_tap(nullptr);
   return out;
 }
 
@@ -149,7 +151,7 @@ TEST_P(ModelParity, MatchesTransformers) {
       }
       compare_taps(*golden, wanted, *got, bf16);
       compare_greedy(wanted, *got, bf16 ? golden->near_tie_bf16 : golden->near_tie,
-                     runner->engine->plan().context_tokens);
+                     runner->engine->model_runner().plan().context_tokens);
     }
   }
 }

@@ -19,6 +19,9 @@ struct Runner {
   static Result<Runner> open(const std::string& path, EngineOptions options = {}) {
     Runner out;
     options.settings.threads = "2";
+    // Each run computes all of its rows: taps and comparisons need them.
+    options.config.prefix_cache = false;
+    options.config.encoder_cache_bytes = 0;
     TRIPTYCH_ASSIGN_OR_RETURN(out.checkpoint, Checkpoint::open(path));
     TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*out.checkpoint));
     TRIPTYCH_ASSIGN_OR_RETURN(out.prep, Preprocessor::load(*out.checkpoint, spec));
@@ -28,8 +31,8 @@ struct Runner {
   }
 
   Result<PreparedRequest> prepare(const Request& request) {
-    return prep->prepare(request, engine->plan().context_tokens, engine->pool(),
-                         engine->registry());
+    return prep->prepare(request, engine->model_runner().plan().context_tokens,
+                         engine->model_runner().pool(), engine->model_runner().registry());
   }
 };
 

@@ -37,10 +37,10 @@ LAYERS = {
     # 6: the engine takes prepared requests, so it sees neither prep nor text nor media
     "engine": ["ops", "weights", "backends", "cache", "compression", "models", "sched", *_HOUSE],
     # 7
-    "server": ["prep", "text", "engine/engine.h", "backends/backend.h", "backends/backend_list.h",
-               *_HOUSE],
-    "cli": ["prep", "text", "engine/engine.h", "backends/backend.h", "backends/backend_list.h",
-            "weights/checkpoint.h", *_HOUSE],
+    "server": ["prep", "text", "engine/engine.h", "engine/multimodal_engine.h",
+               "backends/backend.h", "backends/backend_list.h", *_HOUSE],
+    "cli": ["prep", "text", "engine/engine.h", "engine/multimodal_engine.h",
+            "backends/backend.h", "backends/backend_list.h", "weights/checkpoint.h", *_HOUSE],
 }
 
 # Folders outside src/ that a test beside the code may include from.

@@ -1,0 +1,144 @@
+#include "cli/request_json.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "cli/session.h"
+
+namespace triptych::cli {
+namespace {
+
+Status read_part(const JsonRef& part, const std::string& folder, Request& request,
+                 RequestMessage& message) {
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::string type, part.at("type").as_string());
+  if (type == "text") {
+    TRIPTYCH_ASSIGN_OR_RETURN(std::string text, part.at("text").as_string());
+    message.parts.push_back({std::move(text), std::nullopt});
+    return Status::ok();
+  }
+  if (type != "image") return part.at("type").error("use \"text\" or \"image\"");
+  const Result<std::string> path = part.at("path").as_string();
+  if (!path.is_ok()) return path.status();
+  Result<MediaItem> item = load_media(path->starts_with('/') ? *path : folder + "/" + *path);
+  if (!item.is_ok()) return item.status().with_context(part.at("path").path());
+  message.parts.push_back({{}, request.media.size()});
+  request.media.push_back(std::move(*item));
+  return Status::ok();
+}
+
+Status read_message(const JsonRef& json, const std::string& folder, Request& request) {
+  RequestMessage message;
+  TRIPTYCH_ASSIGN_OR_RETURN(message.role, json.at("role").as_string());
+  const JsonRef content = json.at("content");
+  if (content.json().is_string()) {
+    message.parts.push_back({content.json().string_value(), std::nullopt});
+  } else if (content.json().is_array()) {
+    for (size_t i = 0; i < content.size(); ++i) {
+      TRIPTYCH_RETURN_IF_ERROR(read_part(content.at(i), folder, request, message));
+    }
+  } else {
+    return content.error("expected a text or a list of parts");
+  }
+  request.messages.push_back(std::move(message));
+  return Status::ok();
+}
+
+constexpr std::string_view kKnown[] = {"id",
+                                       "messages",
+                                       "prompt",
+                                       "class",
+                                       "max_tokens",
+                                       "min_tokens",
+                                       "temperature",
+                                       "top_k",
+                                       "top_p",
+                                       "min_p",
+                                       "typical_p",
+                                       "repetition_penalty",
+                                       "presence_penalty",
+                                       "frequency_penalty",
+                                       "seed",
+                                       "n",
+                                       "stop",
+                                       "ignore_eos"};
+
+/// A field that is misspelt must not be left out in silence.
+Status check_fields(const JsonRef& line) {
+  for (const Json::Member& member : line.json().members()) {
+    if (std::find(std::begin(kKnown), std::end(kKnown), member.first) != std::end(kKnown)) continue;
+    return line.at(member.first)
+        .error(fmt::format("unknown field; known are {}", fmt::join(kKnown, ", ")));
+  }
+  return Status::ok();
+}
+
+Status read_sampling(const JsonRef& line, SamplingParams& out) {
+  TRIPTYCH_ASSIGN_OR_RETURN(out.max_tokens, line.get_int("max_tokens", out.max_tokens));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.temperature, line.get_number("temperature", out.temperature));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.top_k, line.get_int("top_k", out.top_k));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.top_p, line.get_number("top_p", out.top_p));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.min_p, line.get_number("min_p", out.min_p));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.repetition_penalty,
+                            line.get_number("repetition_penalty", out.repetition_penalty));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.typical_p, line.get_number("typical_p", out.typical_p));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.presence_penalty,
+                            line.get_number("presence_penalty", out.presence_penalty));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.frequency_penalty,
+                            line.get_number("frequency_penalty", out.frequency_penalty));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.min_tokens, line.get_int("min_tokens", out.min_tokens));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.n, line.get_int("n", out.n));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.ignore_eos, line.get_bool("ignore_eos", out.ignore_eos));
+  if (line.has("seed")) {
+    TRIPTYCH_ASSIGN_OR_RETURN(const int64_t seed, line.at("seed").as_int());
+    out.seed = static_cast<uint64_t>(seed);
+  }
+  const JsonRef stop = line.at("stop");
+  if (stop.json().is_string()) {
+    out.stop = {stop.json().string_value()};
+  } else if (!stop.is_null()) {
+    for (size_t i = 0; i < stop.size(); ++i) {
+      TRIPTYCH_ASSIGN_OR_RETURN(std::string text, stop.at(i).as_string());
+      out.stop.push_back(std::move(text));
+    }
+  }
+  return Status::ok();
+}
+
+Result<ServiceClass> read_class(const JsonRef& line) {
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::string name, line.get_string("class", "standard"));
+  for (const ServiceClass c :
+       {ServiceClass::kInteractive, ServiceClass::kStandard, ServiceClass::kBatch}) {
+    if (name == service_class_name(c)) return c;
+  }
+  return line.at("class").error("use \"interactive\", \"standard\" or \"batch\"");
+}
+
+}  // namespace
+
+Result<RequestLine> read_request(const JsonRef& line, const std::string& folder,
+                                 const SamplingParams& defaults) {
+  if (!line.json().is_object()) return line.error("expected an object");
+  TRIPTYCH_RETURN_IF_ERROR(check_fields(line));
+  RequestLine out;
+  if (const Json* id = line.json().find("id"); id != nullptr) out.id = *id;
+  out.request.sampling = defaults;
+  TRIPTYCH_RETURN_IF_ERROR(read_sampling(line, out.request.sampling));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.options.service_class, read_class(line));
+  if (line.has("prompt") == line.has("messages")) {
+    return line.error("needs either \"messages\" or \"prompt\"");
+  }
+  TRIPTYCH_ASSIGN_OR_RETURN(out.request.raw_prompt, line.get_string("prompt", ""));
+  const JsonRef messages = line.at("messages");
+  if (!messages.is_null() && !messages.json().is_array()) {
+    return messages.error("expected a list of messages");
+  }
+  for (size_t i = 0; i < messages.size(); ++i) {
+    TRIPTYCH_RETURN_IF_ERROR(read_message(messages.at(i), folder, out.request));
+  }
+  TRIPTYCH_RETURN_IF_ERROR(validate(out.request.sampling).with_context(line.path()));
+  return out;
+}
+
+}  // namespace triptych::cli

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/prep_pool.h"
+#include "engine/token_stream.h"
+
+namespace triptych {
+
+/// A look at the engine between two steps.
+struct EngineStatus {
+  int64_t n_preparing = 0;
+  int64_t n_waiting = 0;
+  int64_t n_running = 0;
+  int64_t free_pages = 0;
+  int64_t evictable_pages = 0;
+  int64_t total_pages = 0;
+  double step_error_p95 = 0;  ///< relative, of the predicted step times
+  PrefixIndexStats prefix;
+  EncoderCacheStats encoder;
+};
+
+/// The engine for many callers: requests are prepared on threads of their own, one thread drives
+/// the step loop, and each request has a stream of its events. Thread-safe.
+class MultiModalEngine {
+ public:
+  MultiModalEngine(std::unique_ptr<Engine> engine, std::shared_ptr<const RequestPreparer> preparer,
+                   const PrepLimits& limits);
+  /// Cancels what is left.
+  ~MultiModalEngine();
+  MultiModalEngine(const MultiModalEngine&) = delete;
+  MultiModalEngine& operator=(const MultiModalEngine&) = delete;
+
+  /// Refuses at once what cannot be taken: the caller's fault by the headers, a full queue, a
+  /// draining engine (kUnavailable). Everything later is an event of the stream.
+  Result<std::shared_ptr<TokenStream>> submit(Request request, const SubmitOptions& options = {});
+  /// The stream ends with kCancelled at the next step; nothing happens when it has ended.
+  void cancel(uint64_t id);
+
+  EngineStatus snapshot() const;
+  /// Takes no more requests and returns when all have ended.
+  void drain();
+
+ private:
+  struct Arrival {
+    uint64_t id = 0;
+    Result<PreparedRequest> prepared;
+    SubmitOptions options;
+  };
+  struct Open {
+    std::shared_ptr<TokenStream> stream;
+    uint64_t sequence = 0;  ///< 0 while it is prepared
+    bool cancelled = false;
+  };
+
+  void run();
+  void start(Arrival arrival);
+  void route(std::vector<SequenceEvent> events);
+  void end(uint64_t id, FinishReason reason, Status error);
+  EngineStatus status_now() const;
+
+  std::unique_ptr<Engine> engine_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_;
+  std::condition_variable idle_;
+  std::vector<Arrival> arrivals_;
+  std::vector<uint64_t> cancels_;
+  std::map<uint64_t, Open> open_;
+  std::map<uint64_t, uint64_t> by_sequence_;  ///< the engine thread's own
+  EngineStatus status_;
+  uint64_t next_id_ = 1;
+  bool draining_ = false;
+  bool stopping_ = false;
+  std::unique_ptr<PrepPool> prep_;
+  std::thread thread_;
+};
+
+}  // namespace triptych

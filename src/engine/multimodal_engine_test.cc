@@ -1,0 +1,182 @@
+// The engine for many callers: threads, preparation, streams.
+#include "engine/multimodal_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "backends/backend_list.h"
+
+namespace triptych {
+namespace {
+
+constexpr const char* kTiny = "tests/parity/goldens/text_llama/checkpoint";
+
+/// The prompt's characters are its ids. "slow" media take until `release`, "bad" ones fail.
+class FakePreparer final : public RequestPreparer {
+ public:
+  Result<RequestCost> cost(const Request& request) const override {
+    RequestCost out;
+    for (const MediaItem& item : request.media) {
+      if (item.name == "header") return invalid_argument("header: not a picture");
+      ++out.n_media;
+      out.host_bytes += 1000;
+    }
+    return out;
+  }
+  Result<PreparedRequest> prepare(const Request& request, ThreadPool&) const override {
+    for (const MediaItem& item : request.media) {
+      while (item.name == "slow" && !released) std::this_thread::yield();
+      if (item.name == "bad") return invalid_argument("bad: truncated");
+    }
+    PreparedRequest out;
+    for (const char c : request.raw_prompt) out.ids.push_back(c);
+    out.sampling = request.sampling;
+    out.n_known_tokens = 1 << 20;
+    return out;
+  }
+  mutable std::atomic<bool> released = false;
+};
+
+Request ask(const std::string& prompt, int64_t max_tokens, const std::string& media = {}) {
+  Request out;
+  out.raw_prompt = prompt;
+  out.sampling.max_tokens = max_tokens;
+  out.sampling.ignore_eos = true;
+  if (!media.empty()) out.media.push_back({Modality::kImage, media, nullptr});
+  return out;
+}
+
+struct Front {
+  std::shared_ptr<FakePreparer> preparer = std::make_shared<FakePreparer>();
+  std::unique_ptr<MultiModalEngine> engine;
+
+  explicit Front(const PrepLimits& limits = {}) {
+    EngineOptions options;
+    options.settings.threads = "2";
+    options.limits.max_sequences = 4;
+    const auto checkpoint = Checkpoint::open(kTiny);
+    const auto backend = backends().front().make(options.settings);
+    auto inner = Engine::load(**checkpoint, *backend, options);
+    EXPECT_TRUE(inner.is_ok()) << inner.status().message();
+    engine = std::make_unique<MultiModalEngine>(std::move(*inner), preparer, limits);
+  }
+};
+
+struct Outcome {
+  std::vector<int32_t> tokens;
+  TokenEvent last;
+};
+
+Outcome read_all(TokenStream& stream) {
+  Outcome out;
+  for (;;) {
+    const auto event = stream.next(std::chrono::seconds(60));
+    if (!event) {
+      ADD_FAILURE() << "the stream has no end";
+      return out;
+    }
+    if (event->token.token >= 0) out.tokens.push_back(event->token.token);
+    out.last = event->token;
+    if (event->ends_request) return out;
+  }
+}
+
+TEST(MultiModalEngine, ManyThreadsGetTheAnswersThatOneGets) {
+  Front front;
+  std::vector<std::vector<int32_t>> expected;
+  for (int i = 0; i < 8; ++i) {
+    const auto stream =
+        front.engine->submit(ask(std::string(3 + i, static_cast<char>(20 + i)), 16));
+    ASSERT_TRUE(stream.is_ok()) << stream.status().message();
+    expected.push_back(read_all(**stream).tokens);
+    EXPECT_EQ(expected.back().size(), 16u);
+  }
+  std::vector<std::thread> threads;
+  std::vector<std::vector<int32_t>> got(8);
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      const auto stream =
+          front.engine->submit(ask(std::string(3 + i, static_cast<char>(20 + i)), 16));
+      if (stream.is_ok()) got[static_cast<size_t>(i)] = read_all(**stream).tokens;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(got, expected);
+}
+
+TEST(MultiModalEngine, ASlowPictureDoesNotHoldUpAText) {
+  Front front({.threads = 1});
+  const auto slow = front.engine->submit(ask("abc", 4, "slow"));
+  ASSERT_TRUE(slow.is_ok());
+  const auto text = front.engine->submit(ask("abc", 4));
+  ASSERT_TRUE(text.is_ok());
+  EXPECT_EQ(read_all(**text).tokens.size(), 4u);
+  front.preparer->released = true;
+  EXPECT_EQ(read_all(**slow).tokens.size(), 4u);
+}
+
+TEST(MultiModalEngine, WhatIsWrongWithARequestIsSaidAtOnceOrInItsStream) {
+  Front front;
+  const auto header = front.engine->submit(ask("abc", 4, "header"));
+  EXPECT_EQ(header.status().code(), StatusCode::kInvalidArgument);
+  const auto bad = front.engine->submit(ask("abc", 4, "bad"));
+  ASSERT_TRUE(bad.is_ok());
+  EXPECT_EQ(read_all(**bad).last.error.code(), StatusCode::kInvalidArgument);
+  const auto empty = front.engine->submit(ask("", 4));
+  ASSERT_TRUE(empty.is_ok());
+  EXPECT_EQ(read_all(**empty).last.finish, FinishReason::kError);
+  const auto good = front.engine->submit(ask("abc", 4));
+  ASSERT_TRUE(good.is_ok());
+  EXPECT_EQ(read_all(**good).tokens.size(), 4u);
+}
+
+TEST(MultiModalEngine, AFullQueueRefusesBeforeAnyWork) {
+  Front front({.threads = 1, .max_requests = 2, .max_host_bytes = 1500});
+  const auto first = front.engine->submit(ask("abc", 2, "slow"));
+  ASSERT_TRUE(first.is_ok());
+  const auto bytes = front.engine->submit(ask("abc", 2, "slow"));
+  EXPECT_EQ(bytes.status().code(), StatusCode::kResourceExhausted);
+  front.preparer->released = true;
+  EXPECT_EQ(read_all(**first).tokens.size(), 2u);
+}
+
+TEST(MultiModalEngine, CancelEndsAStreamWhereverTheRequestIs) {
+  Front front({.threads = 1});
+  const auto preparing = front.engine->submit(ask("abc", 4, "slow"));
+  const auto running = front.engine->submit(ask("abc", 0));
+  ASSERT_TRUE(preparing.is_ok() && running.is_ok());
+  EXPECT_TRUE((*running)->next(std::chrono::seconds(60)).has_value());
+  front.engine->cancel((*running)->id());
+  front.engine->cancel((*preparing)->id());
+  front.preparer->released = true;
+  EXPECT_EQ(read_all(**running).last.finish, FinishReason::kCancelled);
+  EXPECT_EQ(read_all(**preparing).last.finish, FinishReason::kCancelled);
+}
+
+TEST(MultiModalEngine, DrainingFinishesWhatIsThereAndTakesNoMore) {
+  Front front;
+  const auto stream = front.engine->submit(ask("abcd", 30));
+  ASSERT_TRUE(stream.is_ok());
+  front.engine->drain();
+  EXPECT_EQ(front.engine->submit(ask("abc", 2)).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(read_all(**stream).tokens.size(), 30u);
+  const EngineStatus status = front.engine->snapshot();
+  EXPECT_EQ(status.n_running + status.n_waiting + status.n_preparing, 0);
+  EXPECT_EQ(status.free_pages + status.evictable_pages, status.total_pages);
+}
+
+TEST(MultiModalEngine, DestructionEndsOpenStreams) {
+  std::shared_ptr<TokenStream> stream;
+  {
+    Front front;
+    const auto submitted = front.engine->submit(ask("abc", 0));
+    ASSERT_TRUE(submitted.is_ok());
+    stream = *submitted;
+  }
+  EXPECT_EQ(read_all(*stream).last.finish, FinishReason::kCancelled);
+}
+
+}  // namespace
+}  // namespace triptych

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "prep/preprocessor.h"
+#include "request/request_preparer.h"
+
+namespace triptych {
+
+/// A Preprocessor as the engine's preparation threads call it.
+class MediaPreparer final : public RequestPreparer {
+ public:
+  /// `registry` outlives the object. `context_limit` as for Preprocessor::prepare.
+  MediaPreparer(std::shared_ptr<const Preprocessor> preprocessor, int64_t context_limit,
+                TensorRegistry& registry)
+      : preprocessor_(std::move(preprocessor)),
+        context_limit_(context_limit),
+        registry_(&registry) {}
+
+  Result<RequestCost> cost(const Request& request) const override;
+  Result<PreparedRequest> prepare(const Request& request, ThreadPool& pool) const override {
+    return preprocessor_->prepare(request, context_limit_, pool, *registry_);
+  }
+
+ private:
+  std::shared_ptr<const Preprocessor> preprocessor_;
+  int64_t context_limit_;
+  TensorRegistry* registry_;
+};
+
+}  // namespace triptych
