@@ -20,11 +20,13 @@ IMAGE_TOKENS = 576
 PREFIX, ROW = 2 + IMAGE_TOKENS, 446             # tokens before and after one picture's features; their sum is 1,024
 PAIR_PREFIX, PAIR_ROW = 2 + 2 * IMAGE_TOKENS, 254  # of two pictures; the sum is 1,408
 EASY_VQA_PICTURES = 8                           # how many pictures of a batch come from easy-VQA (none in pairs)
+NEAR_SHARE = .5                                 # how many relations are asked of objects that are close together
 MAX_TURNS = 64                                  # answers a row may hold
 
-TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE = range(6)  # what the channels of a row hold
-CHANNELS = 6
+TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE, OFFSET = range(7)  # what the channels of a row hold
+CHANNELS = 7
 PLACE_GRID = 24  # the place of an object that a question names is the cell of its centre in a grid this fine
+OFFSETS = 32     # steps, of 24 pixels, in which the offset between two compared objects is told, by axis
 
 PIECES = re.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+")
 
@@ -57,8 +59,14 @@ def place_of(thing):
     return int(thing.cy * PLACE_GRID / CANVAS) * PLACE_GRID + int(thing.cx * PLACE_GRID / CANVAS)
 
 
+def offset_of(a, b):
+    """How far b's centre is from a's: the step in y times OFFSETS plus the step in x."""
+    y, x = (int((d + CANVAS) * OFFSETS / (2 * CANVAS)) for d in (b.cy - a.cy, b.cx - a.cx))
+    return y * OFFSETS + x
+
+
 class RowPacker:
-    """Fills one row [6, S] with conversations about one subject until it is full."""
+    """Fills one row [7, S] with conversations about one subject until it is full."""
 
     def __init__(self, r, ids, asker, mix, lead_tasks):
         self.r, self.ids, self.asker = r, ids, asker
@@ -84,6 +92,8 @@ class RowPacker:
                     behind = question.text.lower().find(phrase.lower()) + len(phrase)
                     if behind in ends:
                         out[PLACE, used + (last is not None) + ends[behind] - 1] = place_of(thing)
+                if len(question.mentions) == 2:
+                    out[OFFSET, learned.start] = offset_of(*(thing for _, thing in question.mentions))
                 out[TURN, learned], out[TASK, learned] = turn, TASKS.index(question.task)
                 used, position, turn, last = used + n, position + n, turn + 1, question
             if used > room - 12:
@@ -101,10 +111,11 @@ class RowPacker:
 
 
 class Batches(torch.utils.data.IterableDataset):
-    """Yields (scene arrays..., easy-VQA picture indices [8 or 0], rows [n, 6, S]).
+    """Yields (scene arrays..., easy-VQA picture indices [8 or 0], rows [n, 7, S]).
 
     In `rows`, TASK is 0 or more where the next token is part of an answer, and PLACE at the last token of a
-    phrase that names one object (the object's place). S is 0 while only the tower trains
+    phrase that names one object (the object's place), and OFFSET at the last token before the answer where two objects
+    are compared. S is 0 while only the tower trains
     (`progress` below `tower_until`); n is half the number of pictures when questions are about two. The first eight
     pictures of a batch of single pictures are to be replaced by the easy-VQA pictures named.
     """
@@ -117,7 +128,7 @@ class Batches(torch.utils.data.IterableDataset):
         worker = torch.utils.data.get_worker_info()
         r = random.Random(f'{self.seed}-{worker.id if worker else 0}')
         ids = PieceTokenizer(self.tokenizer)
-        single = RowPacker(r, ids, Asker(r), MIX, ['describe'])
+        single = RowPacker(r, ids, Asker(r, near=NEAR_SHARE), MIX, ['describe'])
         pair = RowPacker(r, ids, Asker(r), {'two': 1}, None)
         _, easy_questions = easy_vqa_data.load('train')
         easy = RowPacker(r, ids, easy_vqa_data.Asker(r, easy_questions), {'easy_vqa': 1}, None)
@@ -145,5 +156,5 @@ class Batches(torch.utils.data.IterableDataset):
     @staticmethod
     def empty_rows(n, length):
         rows = np.zeros((n, CHANNELS, length), np.int16)
-        rows[:, CONVERSATION] = rows[:, TASK] = rows[:, PLACE] = -1
+        rows[:, CONVERSATION] = rows[:, TASK] = rows[:, PLACE] = rows[:, OFFSET] = -1
         return rows

@@ -9,7 +9,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from batches import CONVERSATION, MAX_TURNS, PLACE, PLACE_GRID, POSITION, TASK, TOKEN, TURN
+from batches import CONVERSATION, MAX_TURNS, OFFSET, OFFSETS, PLACE, PLACE_GRID, POSITION, TASK, TOKEN, TURN
 from scenes import CANVAS
 from vocabulary import BOS, CHARS, COLORS, MAX_TEXT, SHAPES, TASKS, USER
 
@@ -22,7 +22,8 @@ GRID = CANVAS // PATCH
 LAYER_NORM_EPS, RMS_EPS, ROPE_THETA = 1e-6, 1e-5, 10000.
 PROJECTORS = ('mlp', 'linear_layernorm')
 PROJECTOR_LAYER_NORM_EPS = 1e-5
-PLACE_LAYER = 5       # after so many decoder layers a named object's place must be known (in training)
+PLACE_LAYER = 5       # after so many decoder layers a named object's place must be known (in training),
+OFFSET_LAYER = 7      # and after so many how far two compared objects are apart
 
 
 def initial_weights(projector='mlp', seed=0):
@@ -43,7 +44,8 @@ def initial_weights(projector='mlp', seed=0):
         'l.embed': matrix(VOCAB, d, std=.02), 'l.norm': one(d), 'l.n1': one(dl, d), 'l.Wqkv': matrix(dl, 2, d, d),
         'l.Wo': matrix(dl, d, d, std=out), 'l.n2': one(dl, d), 'l.Wgu': matrix(dl, 2, ff, d), 'l.Wd': matrix(dl, d, ff, std=out),
         'aux.kind': matrix(len(SHAPES) + 1, d), 'aux.color': matrix(len(COLORS), d), 'aux.char': matrix(len(CHARS), d),
-        'aux.place': matrix(2 * PLACE_GRID, d),
+        'aux.place': matrix(2 * PLACE_GRID, d), 'aux.offset': matrix(2 * OFFSETS, d),
+        'aux.patch': matrix(2 * GRID, d),
     }
     return weights | initial_projector(projector, g)
 
@@ -162,8 +164,8 @@ class Model:
         return loss, torch.stack(right).detach()
 
     def hidden(self, pictures, token, position, conversation):
-        """At the tokens behind the pictures [n, k * 576, 256] (projected features): the last layer's output [n, S, 256]
-        and that of layer PLACE_LAYER."""
+        """At the tokens behind the pictures [n, k * 576, 256] (projected features): the outputs [n, S, 256] of the last
+        layer, of PLACE_LAYER and of OFFSET_LAYER."""
         (n, length), dev = token.shape, token.device
         embed = self.weights['l.embed']
         begin = F.embedding(torch.tensor([BOS, USER], device=dev), embed).expand(n, 2, WIDTH)
@@ -179,26 +181,35 @@ class Model:
         for i, layer in enumerate(self.layers('l.', 'n1 Wqkv Wo n2 Wgu Wd')):
             x = self.decoder_block(x, cos, sin, mask, prefix, i == DECODER_LAYERS - 1, *layer)
             if i + 1 == PLACE_LAYER:
-                early = x[:, prefix:]
-        return x, early
+                placed = x[:, prefix:]
+            elif i + 1 == OFFSET_LAYER:
+                compared = x[:, prefix:]
+        return x, placed, compared
 
-    def place_loss(self, h, place):
-        """Cross entropy of row and column of the objects that questions name, at the token that ends the name."""
-        logits = F.linear(F.rms_norm(h, (WIDTH,)), self.weights['aux.place']).float().flatten(0, 1)
-        known = (place >= 0).flatten()
-        row, column = place.flatten() // PLACE_GRID, place.flatten() % PLACE_GRID
+    def patch_loss(self, pictures):
+        """Whether each patch's projected feature still tells its own row and column [n, 576, 256]. Without this the
+        tower forgets where it is at the patches that show something, and the decoder cannot compare places."""
+        own = torch.arange(GRID * GRID, device=pictures.device).expand(pictures.shape[0], -1)
+        return self.grid_loss(pictures, 'aux.patch', own, GRID)
+
+    def grid_loss(self, h, head, target, size):
+        """Cross entropy of the two indices that `target` [n, S] combines (first * size + second; -1: nothing to say)."""
+        logits = F.linear(F.rms_norm(h, (WIDTH,)), self.weights[head]).float().flatten(0, 1)
+        known = (target >= 0).flatten()
+        first, second = target.flatten() // size, target.flatten() % size
         loss = sum(F.cross_entropy(x, torch.where(known, y, -1), ignore_index=-1, reduction='sum')
-                   for x, y in zip(logits.split(PLACE_GRID, -1), (row, column)))
+                   for x, y in zip(logits.split(size, -1), (first, second)))
         return loss / known.sum().clamp(min=1)
 
     def question_loss(self, features, rows, task_weight):
-        """Loss over the answers, loss over the places of named objects, and by task the number of answers wholly right
-        and of all answers [2, tasks]."""
+        """Loss over the answers; losses [3] over the places of patches, of named objects and the offsets of compared
+        objects; by task the number of answers wholly right and of all answers [2, tasks]."""
         rows = rows.long()
-        channels = (TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE)
-        token, position, conversation, turn, task, place = (rows[:, i] for i in channels)
+        channels = (TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE, OFFSET)
+        token, position, conversation, turn, task, place, offset = (rows[:, i] for i in channels)
         n = rows.shape[0]
-        h, early = self.hidden(self.project(features).reshape(n, -1, WIDTH), token, position, conversation)
+        pictures = self.project(features)
+        h, placed, compared = self.hidden(pictures.reshape(n, -1, WIDTH), token, position, conversation)
         label = F.pad(token[:, 1:], (0, 1))
         weight = task_weight[task] * (task >= 0)
         loss, hit = self.answer_loss(h, self.weights['l.norm'], self.weights['l.embed'], label, weight)
@@ -206,4 +217,6 @@ class Model:
         right = right.scatter_reduce(1, turn, (hit | (task < 0)).float(), 'amin').flatten()
         kind = torch.full((n, MAX_TURNS), -1, device=token.device).scatter_reduce(1, turn, task, 'amax').flatten()
         by_task = F.one_hot(kind.clamp(min=0), len(TASKS)).float() * (kind >= 0)[:, None]
-        return loss, self.place_loss(early, place), torch.stack([(by_task * right[:, None]).sum(0), by_task.sum(0)])
+        places = torch.stack([self.patch_loss(pictures), self.grid_loss(placed, 'aux.place', place, PLACE_GRID),
+                              self.grid_loss(compared, 'aux.offset', offset, OFFSETS)])
+        return loss, places, torch.stack([(by_task * right[:, None]).sum(0), by_task.sum(0)])

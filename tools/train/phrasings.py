@@ -18,7 +18,9 @@ PLACES = ['in the picture', 'in this picture', 'in the image', 'in this image', 
           'in the drawing', 'in the scene']
 QUESTION_LEADS = ['{place}, ', 'please answer: ', 'please look: ', 'tell me, ', 'tell me: ', 'hello, ', 'hi! ', 'question: ',
                   'so, ', 'now, ', 'look at the picture: ', 'looking at the picture, ', 'can you tell me, ', 'one question: ',
-                  'okay, ', 'have a look: ', 'look closely: ', 'next question: ', 'and ', 'quickly, ', 'take a look at this: ']
+                  'okay, ', 'have a look: ', 'look closely: ', 'next question: ', 'and ', 'quickly, ', 'take a look at this: ',
+                  'as far as you can tell, ', 'in your view, ', 'judging by the picture, ', 'if you had to say, ', 'well, ',
+                  'excuse me, ', 'here is one: ', 'one for you: ', 'to be sure, ', 'my question: ', 'help me out: ']
 QUESTION_TAILS = ['please', 'do you know', 'can you tell', 'tell me', 'thanks']
 COMMAND_FRAMES = ['please {x}.', 'please {x}.', 'could you {x}?', 'can you {x}?', 'would you {x}?', 'could you please {x}?',
                   'can you please {x}?', 'would you please {x}?', 'I want you to {x}.', 'I would like you to {x}.', 'now {x}.',
@@ -27,13 +29,24 @@ CLAUSE_FRAMES = ['do you know {x}?', 'I would like to know {x}.', 'please tell m
                  'could you tell me {x}?', 'I want to know {x}.', 'let me know {x}.', 'could you say {x}?', 'I wonder {x}.',
                  'tell me {x}, please.', 'I need to know {x}.', 'can you say {x}?', 'would you tell me {x}?',
                  'please say {x}.', "I'd like to know {x}.", 'show me that you know {x}.', 'are you able to tell me {x}?',
-                 'I am asking {x}.', 'my question is {x}.', 'please let me know {x}.', 'do you see {x}?', 'explain {x}.']
+                 'I am asking {x}.', 'my question is {x}.', 'please let me know {x}.', 'do you see {x}?', 'explain {x}.',
+                 'people want to know {x}.', 'my teacher asks {x}.', 'somebody asks {x}.', 'a friend of mine wants to know {x}.',
+                 'he asks me {x}.', 'she would like to hear {x}.', 'you are asked {x}.', 'the question is {x}.', 'find out {x}.',
+                 'please find out {x} for me.', 'I have been asked {x}.', 'work out {x}.', 'I must find out {x}.',
+                 'it is not clear to me {x}.', 'we wonder {x}.', 'we were asked {x}.', 'I have to say {x}.', 'help me see {x}.',
+                 'I want you to find out {x}.', 'who can tell me {x}?', 'are you sure {x}?', 'I have no idea {x}.',
+                 'the others ask {x}.', 'give an answer: {x}?', 'answer me this: {x}?', 'think about {x}.', 'look and tell me {x}.']
+CLAUSE_TAILS = ['What do I say?', 'What do I tell them?', 'Can you help me?', 'How do I reply?', 'What is the answer?',
+                'Do you know?', 'Please help.', 'What is right?', 'What would you say?', 'What is your answer?',
+                'Could you help out?', 'Any idea?', 'What do you think?', 'You tell me.', 'Answer for me.',
+                'What can I tell her?', 'What is a good reply?', 'Help me to reply.']
 
 CONTEXTS = ['I have a question.', 'Here is my question.', 'Help me, please.', 'Hi there!', 'Good morning.', 'I am curious.',
             'I cannot see it myself.', 'This is for my homework.', 'Let us play a game.', 'Listen.', 'Be careful.',
             'I am new here.', 'Have a good look.', 'Try this one.', 'One more thing.', 'All right.', 'I am not sure.']
 ENDINGS = ['Thanks!', 'Thank you.', 'Please be exact.', 'Answer briefly.', 'I cannot tell.', 'Take your time.',
-           'A short answer is enough.', 'It matters to me.']
+           'A short answer is enough.', 'It matters to me.',
+           'What do you think?', 'Can you help?', 'What is your answer?', 'Any idea?', 'I am waiting.', 'You can do it.']
 FILLERS = ['just', 'really', 'now', 'then', 'also', 'maybe', 'exactly', 'actually', 'perhaps', 'simply', 'again']
 SYNONYMS = [
     ['picture', 'image', 'photo', 'drawing', 'scene', 'illustration', 'photograph', 'graphic'],
@@ -75,7 +88,7 @@ def slip(rng, sentence):
 def framed(rng, kind):
     """A sentence of training with its slots still open, before synonyms and the like."""
     forms = WORDINGS[kind]
-    form = rng.choices((QUESTIONS, COMMANDS, CLAUSES, SENTENCES), (42, 16, 14, 28))[0]
+    form = rng.choices((QUESTIONS, COMMANDS, CLAUSES, SENTENCES), (34, 14, 20, 32))[0]
     core = rng.choice(forms[form])
     if form == SENTENCES:
         return core
@@ -83,7 +96,8 @@ def framed(rng, kind):
     if form == CLAUSES:
         if not placed and rng.random() < .3:
             core += ' ' + rng.choice(PLACES)
-        return rng.choice(CLAUSE_FRAMES).format(x=core)
+        sentence = rng.choice(CLAUSE_FRAMES).format(x=core)
+        return f'{sentence} {rng.choice(CLAUSE_TAILS)}' if rng.random() < .3 else sentence
     if not placed and rng.random() < .25:
         core += ' ' + rng.choice(PLACES)
         placed = True
@@ -119,7 +133,7 @@ def varied(rng, sentence):
     x = rng.random()
     if x < .05:
         return f'{rng.choice(CONTEXTS)} {capitalised(sentence)}'
-    return f'{sentence} {rng.choice(ENDINGS)}' if x > .97 else sentence
+    return f'{sentence} {rng.choice(ENDINGS)}' if x > .96 else sentence
 
 
 def template(rng, kind, **slots):

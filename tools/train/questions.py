@@ -10,16 +10,17 @@ from vocabulary import COLORS, FIRST, NO, NUMBERS, PLURALS, SECOND, SHAPES, TEXT
 Question = namedtuple('Question', 'task kind text answer topic mentions', defaults=(None, ()))
 
 # How often a task is drawn for a question about one picture.
-MIX = dict(color=1.2, shape=.8, count=2.2, exist=1.6, spatial=8., locate=1., cell=1.6, read=2., more=2., describe=.3)
+MIX = dict(color=1.2, shape=.8, count=2.2, exist=1.6, spatial=8., locate=1., cell=1.8, read=2.4, more=2., describe=.3)
 FAR = 56  # pixels by which two centres must differ for left, right, above and below
 
 
 class Asker:
     """Asks about scenes with the random source `r`. What was answered so far is counted, and rarer answers are preferred.
-    `say(r, kind, **slots)` words the questions: phrasings.say for training, free_phrasings.say for unseen wording."""
+    `say(r, kind, **slots)` words the questions: phrasings.say for training, free_phrasings.say for unseen wording.
+    `near` is the share of relations asked of objects that are close together."""
 
-    def __init__(self, r, say=phrasings.say):
-        self.r, self.say, self.seen = r, say, Counter()
+    def __init__(self, r, say=phrasings.say, near=0.):
+        self.r, self.say, self.near, self.seen = r, say, near, Counter()
 
     def ask(self, task, *scenes):
         """A Question of the task about one scene (`two`: about two), or None when the scene does not allow one."""
@@ -127,12 +128,22 @@ class Asker:
         if found:
             return self.yes_no('exist', found[1], found[2], 'exist', a=found[0])
 
+    def pair(self, scene):
+        """Two objects, for the share `near` the closest along one axis out of a few: far ones are easy."""
+        r = self.r
+        if self.near and r.random() < self.near:
+            a, *others = r.sample(scene.unique, min(len(scene.unique), 5))
+            axis = r.choice(('cx', 'cy'))
+            apart = lambda t: abs(getattr(t, axis) - getattr(a, axis))
+            return a, min(others, key=lambda t: (apart(t) < FAR, apart(t)))
+        return r.sample(scene.unique, 2)
+
     def spatial(self, scene):
         """Yes or no to a relation, or which of two objects is further in a direction."""
         if len(scene.unique) < 2:
             return None
         r = self.r
-        a, b = r.sample(scene.unique, 2)
+        a, b = self.pair(scene)
         ways = [w for w, d in ((0, b.cx - a.cx), (2, b.cy - a.cy)) if abs(d) >= FAR]
         if not ways:
             return None

@@ -54,7 +54,7 @@ class Reader:
             conversations += [number] * (len(asked) + len(answer))
             tokens += asked + answer
         batch = (torch.tensor(t)[None] for t in (tokens, positions, conversations))
-        h, _ = self.model.hidden(pictures[None], *batch)
+        h, *_ = self.model.hidden(pictures[None], *batch)
         likeliest = (network.rms_norm(h, self.weights['l.norm']) @ self.weights['l.embed'].T).argmax(-1)[0].tolist()
         for at, n in spans:
             said = likeliest[at:at + n]

@@ -27,15 +27,23 @@ DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'mod
 
 
 ADDED = set(' '.join(phrasings.FILLERS).split())
-ASIDES = sorted(phrasings.CONTEXTS + phrasings.ENDINGS, key=len, reverse=True)
+
+
+def normal(sentence):
+    """The sentence without synonyms, fillers, case, marks and double spaces."""
+    words = ''.join(c if c.isalnum() or c in '{}' else ' ' for c in sentence.lower()).split()
+    return ' '.join(phrasings.SYNONYMS_OF.get(w, [w])[0] for w in words if w not in ADDED)
+
+
+ASIDES = sorted(map(normal, phrasings.CONTEXTS + phrasings.ENDINGS + phrasings.CLAUSE_TAILS), key=len, reverse=True)
 
 
 def plain(sentence):
-    """What is left when synonyms, fillers, asides, case, marks and spaces do not count."""
+    """What is left of the normal form when asides do not count."""
+    sentence = f' {normal(sentence)} '
     for aside in ASIDES:
-        sentence = sentence.replace(aside, '')
-    words = ''.join(c if c.isalnum() or c in '{}' else ' ' for c in sentence.lower()).split()
-    return ' '.join(phrasings.SYNONYMS_OF.get(w, [w])[0] for w in words if w not in ADDED)
+        sentence = sentence.replace(f' {aside} ', ' ')
+    return sentence.strip()
 
 
 def training_sentences(kind):

@@ -32,6 +32,10 @@ from vocabulary import TASKS
 
 WARM_UP_STEPS = 200
 CLOCK_STEPS = 10      # how often the processes agree on the time
+BROKEN = .25          # by how much the share of right answers may fall before the last good state is taken up again
+# What a line of the curves tells of the losses besides the answers: shares of right kinds, colours and characters in the
+# tower's features; losses over places of patches and named objects, and over offsets (0 where a batch asks nothing).
+WATCHED = ('tower_kind', 'tower_color', 'tower_char', 'patch_loss', 'place_loss', 'offset_loss')
 TASK_WEIGHT = {'describe': .4, 'read': .7}  # long answers must not outweigh short ones
 
 
@@ -52,7 +56,7 @@ def arguments():
     ap.add_argument('--peak', type=float, default=1., help='highest learning rate, as a multiple of that in muon.py')
     ap.add_argument('--object-loss', type=float, default=.3, help='first weight of the dense loss on the tower')
     ap.add_argument('--place-loss', type=float, default=.1,
-                    help='weight of the loss on the places of objects that questions name')
+                    help='weight of the losses on places: of patches, of objects that questions name, and their offsets')
     ap.add_argument('--pictures', type=int, default=128, help='pictures a step and process')
     ap.add_argument('--workers', type=int, default=14, help='worker processes that make questions, a process')
     ap.add_argument('--device', default='cuda', choices=('cuda', 'cpu'))
@@ -190,16 +194,16 @@ class Trainer:
             object_patch, char_patch = character_patches(kind_color, length, geometry, network.PATCH)
         with torch.set_grad_enabled(not self.tower_frozen):
             features = self.model.tower(pixels)
-        loss, tower = 0., torch.zeros(3, device=self.processes.device)
+        loss, watched = 0., torch.zeros(6, device=self.processes.device)
         if not self.tower_frozen:
-            loss, tower = self.model.object_loss(features, kind_color, chars, length, object_patch, char_patch)
+            loss, watched[:3] = self.model.object_loss(features, kind_color, chars, length, object_patch, char_patch)
         if rows.shape[2]:
             asked, places, by_task = self.model.question_loss(features, rows, self.task_weight)
             self.tally += by_task
-            if self.only_projector:
-                places = 0.  # the head that reads them is not trained
-            loss = asked + self.a.place_loss * places + self.a.object_loss * max(.1, 1 - share / .7) * loss
-        return loss, tower
+            watched[3:] = places.detach()
+            place_loss = 0. if self.only_projector else self.a.place_loss  # the heads for it are not trained
+            loss = asked + place_loss * places.sum() + self.a.object_loss * max(.1, 1 - share / .7) * loss
+        return loss, watched
 
     def warm_up(self):
         """Compiles every kind of step before the clock starts. The progress is moved so that each kind comes up."""
@@ -225,7 +229,7 @@ class Trainer:
         if a.device == 'cuda':
             self.warm_up()
         curves, steps, share, elapsed = Curves(a.curves), 0, self.begin, 0.
-        scale, best, good = 1., 99., None
+        scale, best, good = 1., 0., None
         start = time.time()
         while not a.steps or steps < a.steps:
             if steps % CLOCK_STEPS == 0:
@@ -235,7 +239,7 @@ class Trainer:
                 share = self.progress.value = self.begin + (a.until - self.begin) * min(1., elapsed / a.seconds)
             warm = min(1., (optimiser.step_count + 1) / WARM_UP_STEPS)
             rate = scale * a.peak * warm * (.02 + .98 * .5 * (1 + math.cos(math.pi * share)))
-            loss, tower = self.loss(next(self.data), share)
+            loss, watched = self.loss(next(self.data), share)
             loss.backward()
             processes.average_gradients(optimiser.work)
             optimiser.step(rate)
@@ -244,9 +248,9 @@ class Trainer:
                 processes.copy_first(optimiser.master)
             if not curves.due(elapsed) and not a.steps:
                 continue
-            value = self.report(curves, elapsed, share, steps, rate, loss.detach(), tower)
-            if value < best + 1.5:
-                best, good = min(best, value) + .02, optimiser.copy_of_state()
+            right = self.report(curves, elapsed, share, steps, rate, loss.detach(), watched)
+            if right > best - BROKEN:
+                best, good = max(best, right), optimiser.copy_of_state()
             elif good:  # training broke: the last good state, at a lower rate
                 print('falling back', flush=True)
                 optimiser.load(good)
@@ -257,19 +261,19 @@ class Trainer:
         if processes.count > 1:
             torch.distributed.destroy_process_group()
 
-    def report(self, curves, elapsed, share, steps, rate, loss, tower):
-        """Writes a line of the curves (means over the processes); returns the loss."""
-        self.processes.average([loss, tower, self.tally])
+    def report(self, curves, elapsed, share, steps, rate, loss, watched):
+        """Writes a line of the curves (means over the processes); returns the share of right answers since the last."""
+        self.processes.average([loss, watched, self.tally])
         pictures = self.a.pictures * self.processes.count * steps
         right, asked = self.tally.tolist()
         row = dict(seconds=round(elapsed, 1), share=round(share, 4), step=self.optimiser.step_count, pictures=pictures,
                    rate=round(rate, 4), loss=round(loss.item(), 4))
-        row |= {f'tower_{k}': round(v, 4) for k, v in zip(('kind', 'color', 'char'), tower.tolist())}
+        row |= {name: round(v, 4) for name, v in zip(WATCHED, watched.tolist())}
         row |= {task: round(x / max(1., y), 4) for task, x, y in zip(TASKS, right, asked)}
         self.tally.zero_()
         if self.processes.rank == 0:
             curves.write(row)
-        return row['loss']
+        return sum(right) / max(1., sum(asked))
 
     def save(self, share, steps, seconds):
         a = self.a
