@@ -155,11 +155,13 @@ Status Engine::admit(Sequence& sequence) {
 void Engine::preempt(Sequence& sequence) {
   sequence.kv.release();
   sequence.running = false;
-  ++sequence.n_preempted;
+  ++sequence.usage.preemptions;
+  std::vector<MediaId> given_up;
   for (MediaUse& use : sequence.media) {
-    encoder_.leave(sequence.id, use);
+    if (encoder_.leave(sequence.id, use)) given_up.push_back(use.feature);
     use.features = nullptr;
   }
+  for (const MediaId& feature : given_up) ask_again(feature);
 }
 
 void Engine::encode(const StepPlan& plan, Events& events) {
@@ -334,8 +336,7 @@ void Engine::finish(Sequence& sequence, TokenEvent last, Events& events) {
   emit(sequence, std::move(last), events);
   std::vector<MediaId> given_up;
   for (const MediaUse& use : sequence.media) {
-    encoder_.leave(sequence.id, use);
-    if (use.features == nullptr) given_up.push_back(use.feature);
+    if (encoder_.leave(sequence.id, use)) given_up.push_back(use.feature);
   }
   const uint64_t group = sequence.group;
   sequences_.erase(sequence.id);

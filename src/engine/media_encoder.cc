@@ -47,18 +47,19 @@ Result<MediaFeatures> MediaEncoder::run(const MediaId& feature, int64_t n_blocks
   return finished.features;
 }
 
-void MediaEncoder::leave(uint64_t sequence, const MediaUse& use) {
+bool MediaEncoder::leave(uint64_t sequence, const MediaUse& use) {
   const auto job = jobs_.find(use.feature);
-  if (job == jobs_.end()) return;
+  if (job == jobs_.end()) return false;
   if (job->second.owner != sequence) {
     cache_.leave(use.feature, sequence);
-    return;
+    return false;
   }
-  // Those who wait look the item up again; the first of them goes on with this job.
-  if (cache_.fail(use.feature).empty())
+  if (cache_.fail(use.feature).empty()) {
     jobs_.erase(job);
-  else
-    job->second.owner = 0;
+    return false;
+  }
+  job->second.owner = 0;
+  return true;
 }
 
 }  // namespace triptych

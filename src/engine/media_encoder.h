@@ -40,9 +40,10 @@ class MediaEncoder {
   /// wait; null when there is more to do. After an error nobody is encoding the item any more.
   Result<MediaFeatures> run(const MediaId& feature, int64_t n_blocks);
 
-  /// `sequence` needs the item no longer. Work in progress is kept for others who wait, and given
-  /// up when there are none.
-  void leave(uint64_t sequence, const MediaUse& use);
+  /// `sequence` needs the item no longer. True when it was the one who encoded it and others wait:
+  /// its work is kept for the first of them who wants the item again, and somebody must. Given up
+  /// when nobody waits.
+  [[nodiscard]] bool leave(uint64_t sequence, const MediaUse& use);
 
   const EncoderCache& cache() const { return cache_; }
 

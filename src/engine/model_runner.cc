@@ -115,8 +115,10 @@ Status ModelRunner::encode(EncodeJob& job, int64_t n_blocks) {
   const PreparedMedia& media = *job.media;
   const VisionTower& tower = *model_->vision_tower;
   if (!job.started) {
+    // Pictures of other requests are prepared meanwhile: this item's own pixels are looked at.
+    registry_.publish("vision_tower.in", "prep", media.modality, media.pixels.view());
     TRIPTYCH_RETURN_IF_ERROR(
-        registry_.expect("pixel_values", "vision_tower", DType::kF32, Shape{3, -1, -1}));
+        registry_.expect("vision_tower.in", "vision_tower", DType::kF32, Shape{3, -1, -1}));
     TRIPTYCH_RETURN_IF_ERROR(tower.start(ctx, media.pixels.view(), job.state));
     job.started = true;
   }

@@ -6,7 +6,7 @@ namespace {
 // A step that did nothing while sequences wait is asked again after this long.
 constexpr std::chrono::milliseconds kIdleStep{1};
 
-/// The end of a request that no step has seen.
+/// The end of a request that no step has seen, one for all its answers.
 SequenceEvent ending(uint64_t id, FinishReason reason, Status error) {
   return {.token = {.sequence = id, .finish = reason, .error = std::move(error)},
           .usage = {},
@@ -22,14 +22,16 @@ MultiModalEngine::MultiModalEngine(std::unique_ptr<Engine> engine,
       prep_(std::make_unique<PrepPool>(std::move(preparer), limits)),
       thread_([this] { run(); }) {}
 
+// The engine's thread goes first: it ends all streams at once, whatever is still being prepared.
+// What the preparers hand over behind that is dropped with arrivals_.
 MultiModalEngine::~MultiModalEngine() {
-  prep_.reset();
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   work_.notify_all();
   thread_.join();
+  prep_.reset();
 }
 
 Result<std::shared_ptr<TokenStream>> MultiModalEngine::submit(Request request,
@@ -39,7 +41,7 @@ Result<std::shared_ptr<TokenStream>> MultiModalEngine::submit(Request request,
     const std::lock_guard lock(mutex_);
     if (draining_) return Status(StatusCode::kUnavailable, "the engine takes no more requests");
     stream = std::make_shared<TokenStream>(next_id_++);
-    open_[stream->id()] = {stream, 0, false};
+    open_[stream->id()] = {stream, 0};
   }
   const uint64_t id = stream->id();
   const Status status =
@@ -84,7 +86,6 @@ void MultiModalEngine::run() {
   bool did_something = true;
   for (;;) {
     std::vector<Arrival> arrivals;
-    std::vector<uint64_t> cancels;
     {
       std::unique_lock lock(mutex_);
       const auto ready = [&] { return stopping_ || !arrivals_.empty() || !cancels_.empty(); };
@@ -95,35 +96,44 @@ void MultiModalEngine::run() {
       }
       if (stopping_) break;
       arrivals.swap(arrivals_);
-      cancels.swap(cancels_);
-      for (const uint64_t id : cancels) {
-        const auto found = open_.find(id);
-        if (found == open_.end()) continue;
-        found->second.cancelled = true;
-        if (found->second.sequence != 0) engine_->cancel(found->second.sequence);
-      }
+      take_cancels();
     }
     for (Arrival& arrival : arrivals) start(std::move(arrival));
     route(engine_->step());
     did_something = engine_->did_something();
   }
-  const std::lock_guard lock(mutex_);
-  for (auto& [id, request] : open_) {
-    request.stream->push(ending(id, FinishReason::kCancelled, Status::ok()));
+  {
+    const std::lock_guard lock(mutex_);
+    cancels_.clear();
+    for (const auto& [id, request] : open_) cancels_.push_back(id);
+    take_cancels();
   }
-  open_.clear();
-  idle_.notify_all();
+  route(engine_->step());  // ends what take_cancels left to the engine
+}
+
+void MultiModalEngine::take_cancels() {
+  for (const uint64_t id : std::exchange(cancels_, {})) {
+    const auto found = open_.find(id);
+    if (found == open_.end()) continue;
+    if (found->second.sequence != 0) {
+      engine_->cancel(found->second.sequence);
+      continue;
+    }
+    found->second.stream->push(ending(id, FinishReason::kCancelled, Status::ok()));
+    open_.erase(found);
+  }
+  if (open_.empty()) idle_.notify_all();
 }
 
 void MultiModalEngine::start(Arrival arrival) {
-  bool cancelled = false;
   {
     const std::lock_guard lock(mutex_);
-    cancelled = open_.at(arrival.id).cancelled;
+    if (!open_.contains(arrival.id)) return;  // cancelled while it was prepared
   }
-  if (cancelled) return end(arrival.id, FinishReason::kCancelled, Status::ok());
   if (!arrival.prepared.is_ok()) {
-    return end(arrival.id, FinishReason::kError, arrival.prepared.status());
+    const bool stopping = arrival.prepared.status().code() == StatusCode::kCancelled;
+    return stopping ? end(arrival.id, FinishReason::kCancelled, Status::ok())
+                    : end(arrival.id, FinishReason::kError, arrival.prepared.status());
   }
   const Result<uint64_t> sequence = engine_->submit(std::move(*arrival.prepared), arrival.options);
   if (!sequence.is_ok()) return end(arrival.id, FinishReason::kError, sequence.status());

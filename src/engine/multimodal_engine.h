@@ -33,15 +33,17 @@ class MultiModalEngine {
  public:
   MultiModalEngine(std::unique_ptr<Engine> engine, std::shared_ptr<const RequestPreparer> preparer,
                    const PrepLimits& limits);
-  /// Cancels what is left.
+  /// Cancels what is left: every stream that has not ended ends with kCancelled.
   ~MultiModalEngine();
   MultiModalEngine(const MultiModalEngine&) = delete;
   MultiModalEngine& operator=(const MultiModalEngine&) = delete;
 
   /// Refuses at once what cannot be taken: the caller's fault by the headers, a full queue, a
-  /// draining engine (kUnavailable). Everything later is an event of the stream.
+  /// draining engine (kUnavailable). Everything later is an event of the stream; a request that
+  /// ends before it reached the engine has one event, not one for each of its answers.
   Result<std::shared_ptr<TokenStream>> submit(Request request, const SubmitOptions& options = {});
-  /// The stream ends with kCancelled at the next step; nothing happens when it has ended.
+  /// The stream ends with kCancelled at the next step, also while the request is being prepared;
+  /// nothing happens when it has ended.
   void cancel(uint64_t id);
 
   EngineStatus snapshot() const;
@@ -57,10 +59,11 @@ class MultiModalEngine {
   struct Open {
     std::shared_ptr<TokenStream> stream;
     uint64_t sequence = 0;  ///< 0 while it is prepared
-    bool cancelled = false;
   };
 
   void run();
+  /// `mutex_` is held.
+  void take_cancels();
   void start(Arrival arrival);
   void route(std::vector<SequenceEvent> events);
   void end(uint64_t id, FinishReason reason, Status error);

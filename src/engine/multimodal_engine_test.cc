@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <thread>
 
 #include "backends/backend_list.h"
@@ -13,7 +14,8 @@ namespace {
 
 constexpr const char* kTiny = "tests/parity/goldens/text_llama/checkpoint";
 
-/// The prompt's characters are its ids. "slow" media take until `release`, "bad" ones fail.
+/// The prompt's characters are its ids. "slow" media take until `released`, "brief" ones a moment,
+/// "bad" ones fail.
 class FakePreparer final : public RequestPreparer {
  public:
   Result<RequestCost> cost(const Request& request) const override {
@@ -28,6 +30,7 @@ class FakePreparer final : public RequestPreparer {
   Result<PreparedRequest> prepare(const Request& request, ThreadPool&) const override {
     for (const MediaItem& item : request.media) {
       while (item.name == "slow" && !released) std::this_thread::yield();
+      if (item.name == "brief") std::this_thread::sleep_for(std::chrono::microseconds(300));
       if (item.name == "bad") return invalid_argument("bad: truncated");
     }
     PreparedRequest out;
@@ -150,9 +153,18 @@ TEST(MultiModalEngine, CancelEndsAStreamWhereverTheRequestIs) {
   EXPECT_TRUE((*running)->next(std::chrono::seconds(60)).has_value());
   front.engine->cancel((*running)->id());
   front.engine->cancel((*preparing)->id());
-  front.preparer->released = true;
   EXPECT_EQ(read_all(**running).last.finish, FinishReason::kCancelled);
-  EXPECT_EQ(read_all(**preparing).last.finish, FinishReason::kCancelled);
+  EXPECT_EQ(read_all(**preparing).last.finish, FinishReason::kCancelled) << "before it is prepared";
+  front.engine->drain();
+  front.preparer->released = true;
+}
+
+TEST(MultiModalEngine, BehindTheLastEventAReaderDoesNotWait) {
+  Front front;
+  const auto stream = front.engine->submit(ask("abc", 1));
+  ASSERT_TRUE(stream.is_ok());
+  read_all(**stream);
+  EXPECT_FALSE((*stream)->next(std::chrono::hours(1)).has_value());
 }
 
 TEST(MultiModalEngine, DrainingFinishesWhatIsThereAndTakesNoMore) {
@@ -165,6 +177,103 @@ TEST(MultiModalEngine, DrainingFinishesWhatIsThereAndTakesNoMore) {
   const EngineStatus status = front.engine->snapshot();
   EXPECT_EQ(status.n_running + status.n_waiting + status.n_preparing, 0);
   EXPECT_EQ(status.free_pages + status.evictable_pages, status.total_pages);
+}
+
+/// Submits random requests, cancels some and reads an event of others; the streams whose end has
+/// not been read.
+std::vector<std::shared_ptr<TokenStream>> play(MultiModalEngine& engine, uint32_t seed, int n) {
+  std::mt19937 random(seed);
+  const char* const media[] = {"", "", "", "brief", "bad", "header"};
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  for (int i = 0; i < n; ++i) {
+    Request request =
+        ask(std::string(random() % 40, static_cast<char>(20 + random() % 3)),
+            static_cast<int64_t>(1 + random() % 24), media[random() % std::size(media)]);
+    request.sampling.n = 1 + random() % 3;
+    const double deadline_ms = random() % 8 == 0 ? 0.5 : 0;
+    const auto stream = engine.submit(std::move(request), {.deadline_ms = deadline_ms});
+    if (!stream.is_ok()) continue;
+    streams.push_back(*stream);
+    switch (random() % 4) {
+      case 0:
+        engine.cancel((*stream)->id());
+        break;
+      case 1: {
+        const auto event = (*stream)->next(std::chrono::seconds(60));
+        EXPECT_TRUE(event.has_value());
+        engine.cancel(streams[random() % streams.size()]->id());
+        if (event && event->ends_request) streams.pop_back();
+        break;
+      }
+      case 2:
+        engine.snapshot();
+        break;
+      default:
+        break;
+    }
+  }
+  return streams;
+}
+
+/// What waits in a stream whose request has ended: exactly one last event, and it is the last.
+void expect_ended(TokenStream& stream) {
+  bool ended = false;
+  while (const auto event = stream.poll()) ended = event->ends_request;
+  EXPECT_TRUE(ended) << "stream " << stream.id();
+}
+
+/// play() on four threads at once; all their streams.
+std::vector<std::shared_ptr<TokenStream>> play_at_once(MultiModalEngine& engine, uint32_t seed,
+                                                       int n) {
+  std::vector<std::vector<std::shared_ptr<TokenStream>>> parts(4);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    threads.emplace_back([&engine, &part = parts[i], seed, n, i] {
+      part = play(engine, seed + static_cast<uint32_t>(i), n);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::shared_ptr<TokenStream>> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+TEST(MultiModalEngine, RandomSubmitsAndCancelsFromManyThreadsEndAndLeaveNoPageBehind) {
+  Front front({.threads = 2, .max_requests = 16});
+  const auto streams = play_at_once(*front.engine, 100, 40);
+  std::thread canceller([&] {
+    for (size_t i = 0; i < streams.size(); i += 3) front.engine->cancel(streams[i]->id());
+  });
+  front.engine->drain();
+  canceller.join();
+  for (const auto& stream : streams) expect_ended(*stream);
+  const EngineStatus status = front.engine->snapshot();
+  EXPECT_EQ(status.n_running + status.n_waiting + status.n_preparing, 0);
+  EXPECT_EQ(status.free_pages + status.evictable_pages, status.total_pages);
+}
+
+TEST(MultiModalEngine, DestructionAmongPreparationsEndsAllStreams) {
+  for (uint32_t round = 0; round < 4; ++round) {
+    std::vector<std::shared_ptr<TokenStream>> streams;
+    {
+      Front front({.threads = 2});
+      streams = play_at_once(*front.engine, 200 + 10 * round, 8);
+    }
+    for (const auto& stream : streams) expect_ended(*stream);
+  }
+}
+
+TEST(MultiModalEngine, DestructionDoesNotWaitToEndStreamsUntilTheyArePrepared) {
+  auto front = std::make_unique<Front>(PrepLimits{.threads = 1});
+  const auto preparer = front->preparer;
+  const auto preparing = front->engine->submit(ask("abc", 4, "slow"));
+  const auto queued = front->engine->submit(ask("abc", 4, "slow"));
+  ASSERT_TRUE(preparing.is_ok() && queued.is_ok());
+  std::thread destruction([&] { front.reset(); });
+  EXPECT_EQ(read_all(**preparing).last.finish, FinishReason::kCancelled);
+  EXPECT_EQ(read_all(**queued).last.finish, FinishReason::kCancelled);
+  preparer->released = true;
+  destruction.join();
 }
 
 TEST(MultiModalEngine, DestructionEndsOpenStreams) {

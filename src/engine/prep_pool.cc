@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace triptych {
 
 PrepPool::PrepPool(std::shared_ptr<const RequestPreparer> preparer, const PrepLimits& limits)
     : preparer_(std::move(preparer)), limits_(limits) {
   threads_.emplace_back([this] { work(text_); });
-  for (int i = 0; i < limits_.threads; ++i) threads_.emplace_back([this] { work(media_); });
+  for (int i = 0; i < std::max(1, limits_.threads); ++i)
+    threads_.emplace_back([this] { work(media_); });
 }
 
 PrepPool::~PrepPool() {
@@ -31,7 +34,7 @@ Status PrepPool::submit(Request request, Done done) {
       return resource_exhausted(fmt::format(
           "{} requests are waiting to be prepared, the limit; try again later", n_requests_));
     }
-    if (host_bytes_ + cost.host_bytes > limits_.max_host_bytes) {
+    if (cost.host_bytes > limits_.max_host_bytes - host_bytes_) {
       return resource_exhausted(
           fmt::format("the request's media take {} MiB of host memory, {} of {} MiB are in use; "
                       "try again later",

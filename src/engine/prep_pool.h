@@ -13,7 +13,7 @@
 namespace triptych {
 
 struct PrepLimits {
-  int threads = 2;                              ///< for requests with media; text has its own
+  int threads = 2;                              ///< at least 1, for media; text has its own
   size_t max_requests = 256;                    ///< waiting or in preparation
   uint64_t max_host_bytes = uint64_t{2} << 30;  ///< of their media, by RequestCost
 };

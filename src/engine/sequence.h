@@ -51,7 +51,6 @@ struct Sequence {
   double arrival_ms = 0;  ///< on the engine's clock, as all times
   double first_token_ms = kNotYet;
   double last_token_ms = kNotYet;
-  int32_t n_preempted = 0;
   Usage usage;
 
   int64_t n_tokens() const { return static_cast<int64_t>(ids.size()); }

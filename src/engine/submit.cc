@@ -174,7 +174,7 @@ Result<SequenceState> Engine::describe(Sequence& sequence) {
   out.n_tokens = s.n_tokens();
   out.n_prompt = s.n_prompt();
   out.max_new = s.max_new;
-  out.n_preempted = s.n_preempted;
+  out.n_preempted = s.usage.preemptions;
   if (s.running) {
     out.n_cached = s.n_cached();
     out.n_pages_held = static_cast<int64_t>(s.kv.pages().size());

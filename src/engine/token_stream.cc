@@ -4,9 +4,11 @@ namespace triptych {
 
 std::optional<SequenceEvent> TokenStream::next(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
+  if (ended_) return std::nullopt;
   if (!ready_.wait_for(lock, timeout, [&] { return !events_.empty(); })) return std::nullopt;
   SequenceEvent event = std::move(events_.front());
   events_.pop_front();
+  ended_ = event.ends_request;
   return event;
 }
 

@@ -16,7 +16,8 @@ class TokenStream {
   explicit TokenStream(uint64_t id) : id_(id) {}
   uint64_t id() const { return id_; }
 
-  /// The next event, as soon as there is one; nothing after `timeout`, or behind the last event.
+  /// The next event, as soon as there is one; nothing after `timeout`, and at once behind the last
+  /// event.
   std::optional<SequenceEvent> next(std::chrono::milliseconds timeout);
   /// The next event if there is one.
   std::optional<SequenceEvent> poll() { return next(std::chrono::milliseconds(0)); }
@@ -27,6 +28,7 @@ class TokenStream {
  private:
   const uint64_t id_;
   std::mutex mutex_;
+  bool ended_ = false;  ///< the last event has been read
   std::condition_variable ready_;
   std::deque<SequenceEvent> events_;
 };

@@ -111,6 +111,7 @@ struct Usage {
   int64_t media_tokens = 0;
   int64_t completion_tokens = 0;
   int64_t drawn_tokens = 0;  ///< these and the end token, which is drawn but not given out
+  int32_t preemptions = 0;   ///< times its pages were taken from it and computed again
   double prep_ms = 0;
   double encode_ms = 0;   ///< vision tower and projector
   double prefill_ms = 0;  ///< decoder over the prompt

@@ -1,0 +1,133 @@
+// Text beside pictures: the same text arrivals alone, and with picture requests among them, at 70 %
+// of what the machine holds. How much longer do text answers take at P99, and how much slower do
+// picture requests decode than alone? The same with towers that run in one piece, for contrast.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "rig.h"
+
+namespace triptych::bench {
+namespace {
+
+constexpr double kPictureShare = 0.3;
+constexpr double kLoad = 0.7;
+constexpr double kSeconds = 40;
+constexpr int64_t kTextTokens = 48;
+constexpr int64_t kPictureTokens = 32;
+constexpr int64_t kSequences = 32;
+
+EngineOptions options_of(bool sliced) {
+  EngineOptions out;
+  out.limits.max_sequences = kSequences;
+  out.config.scheduler.slice_encoding = sliced;
+  return out;
+}
+
+/// Requests a second that the engine completes when as many as it holds are in work.
+Result<double> capacity(const std::string& model, const std::vector<MediaItem>& pictures) {
+  TRIPTYCH_ASSIGN_OR_RETURN(const Rig rig, Rig::start(model, options_of(true)));
+  std::vector<Arrival> arrivals;
+  std::mt19937 random(1);
+  for (uint32_t i = 0; i < 200; ++i) {
+    const bool picture = std::uniform_real_distribution<double>()(random) < kPictureShare;
+    arrivals.push_back(
+        {.has_picture = picture,
+         .request = picture ? picture_request(pictures[i % pictures.size()], kPictureTokens)
+                            : text_request(i, kTextTokens)});
+  }
+  const std::vector<Answered> answers = play(*rig.engine, arrivals, kSequences);
+  double end = 0;
+  for (const Answered& answer : answers) end = std::max(end, answer.end_ms);
+  return static_cast<double>(answers.size()) / end * 1e3;
+}
+
+/// Poisson arrivals of texts and of pictures, each with its own random numbers: leaving one kind
+/// out changes nothing for the other.
+std::vector<Arrival> arrivals_of(double rate, const std::vector<MediaItem>& pictures,
+                                 bool with_text, bool with_pictures) {
+  std::vector<Arrival> out;
+  const auto add = [&](bool picture, double per_s, uint32_t seed) {
+    std::mt19937 random(seed);
+    std::exponential_distribution<double> gap(per_s);
+    uint32_t i = 0;
+    for (double at = gap(random); at < kSeconds; at += gap(random), ++i) {
+      out.push_back({.at_ms = at * 1e3,
+                     .has_picture = picture,
+                     .request = picture
+                                    ? picture_request(pictures[i % pictures.size()], kPictureTokens)
+                                    : text_request(1000 + i, kTextTokens)});
+    }
+  };
+  if (with_text) add(false, rate * (1 - kPictureShare), 11);
+  if (with_pictures) add(true, rate * kPictureShare, 12);
+  std::sort(out.begin(), out.end(),
+            [](const Arrival& a, const Arrival& b) { return a.at_ms < b.at_ms; });
+  return out;
+}
+
+struct Figures {
+  double text_p50 = 0;
+  double text_p99 = 0;
+  double picture_tpot_p99 = 0;
+};
+
+Result<Figures> measure(const std::string& model, const std::vector<Arrival>& arrivals,
+                        bool sliced) {
+  TRIPTYCH_ASSIGN_OR_RETURN(const Rig rig, Rig::start(model, options_of(sliced)));
+  play(*rig.engine, {{.request = text_request(0, 8)}});
+  std::vector<double> text;
+  std::vector<double> tpot;
+  for (const Answered& answer : play(*rig.engine, arrivals)) {
+    TRIPTYCH_RETURN_IF_ERROR(answer.error);
+    if (answer.has_picture) {
+      tpot.push_back(answer.tpot_ms());
+    } else {
+      text.push_back(answer.latency_ms());
+    }
+  }
+  return Figures{quantile(text, .5), quantile(text, .99), quantile(tpot, .99)};
+}
+
+Status run(const std::string& model, const std::string& pictures_folder) {
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::vector<MediaItem> pictures, load_pictures(pictures_folder));
+  TRIPTYCH_ASSIGN_OR_RETURN(const double most, capacity(model, pictures));
+  const double rate = kLoad * most;
+  fmt::print("capacity {:.1f} requests/s, 30 % with a picture; {:.0f} s at {:.1f}/s\n", most,
+             kSeconds, rate);
+  TRIPTYCH_ASSIGN_OR_RETURN(const Figures text,
+                            measure(model, arrivals_of(rate, pictures, true, false), true));
+  TRIPTYCH_ASSIGN_OR_RETURN(const Figures picture,
+                            measure(model, arrivals_of(rate, pictures, false, true), true));
+  TRIPTYCH_ASSIGN_OR_RETURN(const Figures mixed,
+                            measure(model, arrivals_of(rate, pictures, true, true), true));
+  TRIPTYCH_ASSIGN_OR_RETURN(const Figures whole,
+                            measure(model, arrivals_of(rate, pictures, true, true), false));
+  fmt::print("{:<26}{:>14}{:>14}{:>22}\n", "ms", "text P50", "text P99", "picture token P99");
+  const auto row = [](const char* name, const Figures& f) {
+    fmt::print("{:<26}{:>14.1f}{:>14.1f}{:>22.2f}\n", name, f.text_p50, f.text_p99,
+               f.picture_tpot_p99);
+  };
+  row("text alone", text);
+  row("pictures alone", picture);
+  row("mixed", mixed);
+  row("mixed, towers in one piece", whole);
+  fmt::print(
+      "RESULT {{\"text_p99_ratio\": {:.3f}, \"picture_decode_p99_ratio\": {:.3f}, "
+      "\"text_p99_ratio_unsliced\": {:.3f}}}\n",
+      mixed.text_p99 / text.text_p99, mixed.picture_tpot_p99 / picture.picture_tpot_p99,
+      whole.text_p99 / text.text_p99);
+  return Status::ok();
+}
+
+}  // namespace
+}  // namespace triptych::bench
+
+int main(int argc, char** argv) {
+  const triptych::Status status = triptych::bench::run(
+      argc > 1 ? argv[1] : "models/demo", argc > 2 ? argv[2] : "tests/eval/demo/images");
+  if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
+  return status.is_ok() ? 0 : 1;
+}
