@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "sched/fairness.h"
+#include "sched/feasibility.h"
 #include "sched/step_draft.h"
 
 namespace triptych {
@@ -82,6 +83,7 @@ std::optional<Reservation> make_room(StepDraft& draft, const SequenceState& cand
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(victim));
     Reservation reservation = reserve_active(kept, room, draft);
     if (reservation.check(candidate) != Shortage::kNone) continue;
+    draft.plan.n_pushed_out += victims.size();
     for (const uint64_t id : victims) {
       const auto at = std::find_if(draft.active.begin(), draft.active.end(),
                                    [&](const auto& active) { return active.state->id == id; });
@@ -91,21 +93,35 @@ std::optional<Reservation> make_room(StepDraft& draft, const SequenceState& cand
   }
 }
 
-// It may push out lower classes: half of its time to the first token has gone by.
+// It may push out lower classes: half of its time to the first token has gone by and the rest is
+// enough.
 bool may_push(const SequenceState& candidate, Shortage shortage, const StepDraft& draft) {
-  if (draft.config.order != QueueOrder::kDeadline || shortage == Shortage::kMediaBytes) {
+  if (!draft.config.push_out || draft.config.order == QueueOrder::kArrival ||
+      shortage == Shortage::kMediaBytes) {
     return false;
   }
-  const double waited = draft.snapshot.now_ms - candidate.arrival_ms;
-  return waited > draft.config.policy(candidate.service_class).ttft_ms / 2;
+  const double now = draft.snapshot.now_ms;
+  const double ttft = draft.config.policy(candidate.service_class).ttft_ms;
+  return now - candidate.arrival_ms > ttft / 2 &&
+         now + work_to_first_token_ms(candidate, draft.predictors) <=
+             first_token_due(candidate, draft.config);
 }
 
-// It has waited so long that others no longer pass it.
+// Work before the first tokens of those who are in. Who waits for its turn outside takes no memory
+// yet, and can still be passed by somebody more urgent.
+double backlog_ms(const StepDraft& draft) {
+  double sum = 0;
+  for (const ActiveSequence& sequence : draft.active) {
+    if (!sequence.decodes) sum += work_to_first_token_ms(*sequence.state, draft.predictors);
+  }
+  return sum;
+}
+
+// Half of its time to the first token has gone by: others no longer pass it.
 bool holds_the_door(const SequenceState& candidate, const StepDraft& draft) {
   if (draft.config.order == QueueOrder::kArrival) return true;
-  const double patience =
-      std::min(draft.config.bypass_ms, draft.config.policy(candidate.service_class).ttft_ms / 4);
-  return draft.snapshot.now_ms - candidate.arrival_ms > patience;
+  return draft.snapshot.now_ms - candidate.arrival_ms >
+         draft.config.policy(candidate.service_class).ttft_ms / 2;
 }
 
 void take_in(StepDraft& draft, const Candidate& candidate) {
@@ -113,7 +129,7 @@ void take_in(StepDraft& draft, const Candidate& candidate) {
   draft.plan.admit.push_back(state.id);
   draft.pages_left -= state.n_pages_lent_idle;
   draft.promised_pages += promised_pages_left(state, draft.config);
-  const ActiveSequence active{&state, candidate.urgency, false, 0, true};
+  const ActiveSequence active{.state = &state, .urgency = candidate.urgency, .admitted = true};
   const auto at = std::lower_bound(
       draft.active.begin(), draft.active.end(), active,
       [](const ActiveSequence& a, const ActiveSequence& b) { return a.urgency < b.urgency; });
@@ -133,12 +149,21 @@ void admit_waiting(StepDraft& draft) {
   DeficitRoundRobin tenants(draft.plan.fairness, draft.config.drr_quantum);
   tenants.keep(tenants_of(draft.candidates));
   draft.plan.fairness = tenants.state();
-  // Pages were just taken from somebody: nobody comes in on them.
-  if (draft.candidates.empty() || !draft.plan.preempt.empty()) return;
+  if (draft.candidates.empty()) return;
+  // Somebody just gave way for pages: nobody comes in on them.
+  if (!draft.plan.preempt.empty() || !draft.plan.paused.empty()) {
+    draft.plan.blocked = Shortage::kPages;
+    return;
+  }
+  double backlog = backlog_ms(draft);
 
   std::vector<Candidate> queue = by_urgency(draft);
   Reservation reservation = reserve_active(draft.active, draft.room(), draft);
   for (int refusals = 0; refusals < kMostRefusals;) {
+    if (backlog > draft.config.backlog_ms) {
+      if (draft.plan.blocked == Shortage::kNone) draft.plan.blocked = Shortage::kTime;
+      break;
+    }
     DeficitRoundRobin turn = tenants;
     Candidate* candidate = nullptr;
     if (draft.config.order == QueueOrder::kArrival) {
@@ -156,12 +181,14 @@ void admit_waiting(StepDraft& draft) {
       std::optional<Reservation> roomier;
       if (may_push(state, shortage, draft)) roomier = make_room(draft, state);
       if (!roomier.has_value()) {
+        if (draft.plan.blocked == Shortage::kNone) draft.plan.blocked = shortage;
         if (holds_the_door(state, draft)) break;
         continue;
       }
       reservation = *roomier;
     }
     candidate->refused = true;  // out of the queue
+    backlog += work_to_first_token_ms(state, draft.predictors);
     reservation.admit(state);
     take_in(draft, *candidate);
     turn.charge(state.tenant, tokens_to_charge(state, draft.predictors));

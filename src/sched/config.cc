@@ -23,6 +23,7 @@ Status validate(const SchedulerConfig& config) {
   TRIPTYCH_RETURN_IF_ERROR(positive("chunk_rows", static_cast<double>(config.chunk_rows)));
   TRIPTYCH_RETURN_IF_ERROR(positive("min_chunk_rows", static_cast<double>(config.min_chunk_rows)));
   TRIPTYCH_RETURN_IF_ERROR(positive("max_running", static_cast<double>(config.max_running)));
+  TRIPTYCH_RETURN_IF_ERROR(positive("backlog_ms", config.backlog_ms));
   TRIPTYCH_RETURN_IF_ERROR(positive("ageing_ms", config.ageing_ms));
   TRIPTYCH_RETURN_IF_ERROR(positive("drr_quantum", static_cast<double>(config.drr_quantum)));
   TRIPTYCH_RETURN_IF_ERROR(positive("encode_slice_ms", config.encode_slice_ms));
@@ -30,6 +31,7 @@ Status validate(const SchedulerConfig& config) {
   TRIPTYCH_RETURN_IF_ERROR(positive("max_gap_factor", config.max_gap_factor));
   TRIPTYCH_RETURN_IF_ERROR(fraction("step_fill", config.step_fill, 0.1));
   TRIPTYCH_RETURN_IF_ERROR(fraction("decode_share", config.decode_share, 0.1));
+  TRIPTYCH_RETURN_IF_ERROR(fraction("pause_below", config.pause_below, 0));
   TRIPTYCH_RETURN_IF_ERROR(fraction("headroom", config.headroom, 0));
   for (const ClassPolicy& policy : config.classes) {
     TRIPTYCH_RETURN_IF_ERROR(positive("ttft_ms", policy.ttft_ms));

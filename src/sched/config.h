@@ -49,12 +49,14 @@ struct SchedulerConfig {
   double decode_share = 0.8;    ///< of the tightest TPOT that decode rows alone may take
   double max_gap_factor = 2;    ///< longest step beside decoding, in TPOT targets
 
-  double ageing_ms = 5000;      ///< waiting time that lifts a request by one class
-  double bypass_ms = 2000;      ///< waiting time after which smaller requests no longer pass
+  double backlog_ms = 250;      ///< work before first tokens, beyond which nobody else comes in
+  double ageing_ms = 30000;     ///< waiting time that lifts a request by one class
   int64_t drr_quantum = 2048;   ///< tokens a tenant gets each round
   int32_t max_preemptions = 2;  ///< then a sequence comes back only with its whole length reserved
-  double headroom = 0.01;       ///< of all pages that admission leaves free
-  double forecast_sigmas = 4;   ///< standard deviations added to the expected page use
+  double pause_below = 0.06;    ///< of all pages: fewer left, and those ahead of their pace wait
+  bool push_out = false;        ///< a higher class may preempt a lower one to make its deadline
+  double headroom = 0;          ///< of all pages that admission leaves free beyond its forecast
+  double forecast_sigmas = 1.75;  ///< standard deviations added to the expected page use
 
   const ClassPolicy& policy(ServiceClass c) const { return classes[static_cast<size_t>(c)]; }
 };

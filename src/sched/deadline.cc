@@ -17,12 +17,17 @@ Urgency urgency(const SequenceState& sequence, double now_ms, const SchedulerCon
   return {std::max<int64_t>(rank - lifted, 0), first_token_due(sequence, config), sequence.id};
 }
 
+double next_token_due(const SequenceState& sequence, const SchedulerConfig& config) {
+  return sequence.first_token_ms +
+         static_cast<double>(sequence.n_drawn()) * config.policy(sequence.service_class).tpot_ms;
+}
+
 double time_to_next_token(std::span<const SequenceState* const> decoding, double now_ms,
                           const SchedulerConfig& config) {
   double least = kNever;
   for (const SequenceState* sequence : decoding) {
     const double tpot = config.policy(sequence->service_class).tpot_ms;
-    const double due = sequence->first_token_ms + static_cast<double>(sequence->n_drawn()) * tpot;
+    const double due = next_token_due(*sequence, config);
     least = std::min(least, std::clamp(due - now_ms, tpot / 2, tpot * config.max_gap_factor));
   }
   return least;

@@ -19,10 +19,13 @@ struct Urgency {
 };
 Urgency urgency(const SequenceState& sequence, double now_ms, const SchedulerConfig& config);
 
-/// Time until the earliest next-token deadline of decoding sequences: token k is due k TPOT targets
-/// after the first one. Between half a target and `max_gap_factor` targets each, so that a sequence
-/// that is late does not stop all prefill and one that is early is not made to stutter.
-/// kNever when `decoding` is empty. ms.
+/// When the next token of a decoding sequence is due: token k is due k TPOT targets after the
+/// first. ms.
+double next_token_due(const SequenceState& sequence, const SchedulerConfig& config);
+
+/// Time until the earliest next-token deadline of decoding sequences. Between half a target and
+/// `max_gap_factor` targets each, so that a sequence that is late does not stop all prefill and one
+/// that is early is not made to stutter. kNever when `decoding` is empty. ms.
 double time_to_next_token(std::span<const SequenceState* const> decoding, double now_ms,
                           const SchedulerConfig& config);
 

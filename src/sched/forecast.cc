@@ -38,8 +38,9 @@ void Forecast::add(const SequenceState& sequence, const AnswerLengths& lengths, 
     const bool over = h > 0 && left <= kTokensAhead[h - 1];
     const int64_t ahead = std::min(kTokensAhead[h], left);
     const int64_t tokens = sequence.n_tokens + ahead;
+    const int64_t last = promised ? sequence.n_tokens + left : tokens;  // kept free from the start
     const int64_t pages = pages_before_text +
-                          ceil_div(std::max<int64_t>(tokens - text_begin, 0), page_tokens_) +
+                          ceil_div(std::max<int64_t>(last - text_begin, 0), page_tokens_) +
                           sequence.n_copy_pages;
     const auto growth = static_cast<double>(std::max<int64_t>(pages - pages_counted, 0));
     double alive = 1;

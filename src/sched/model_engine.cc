@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sched/chunking.h"
+#include "sched/deadline.h"
 #include "sched/kv_pages.h"
 #include "sched/reservation.h"
 
@@ -195,8 +196,11 @@ Status ModelEngine::check_rows(const StepPlan& plan) {
     if (slice.n_rows < 1 || slice.n_rows > std::min(ready, config_.chunk_rows)) {
       return breach(fmt::format("{} rows where {} are ready", slice.n_rows, ready));
     }
-    if (legal_chunk(s, slice.n_rows, config_.chunk_rows) != slice.n_rows) {
-      return breach(fmt::format("a chunk of {} ends inside a media span", slice.id));
+    for (const MediaState& media : s.media) {
+      const int64_t end = s.n_cached + slice.n_rows;
+      if (media.position < end && end < media.end() && media.length <= config_.chunk_rows) {
+        return breach(fmt::format("a chunk of {} ends inside a media span", slice.id));
+      }
     }
     if ((i < plan.n_decode_rows) && !s.decoding()) return breach("not a decode row");
   }
@@ -204,8 +208,12 @@ Status ModelEngine::check_rows(const StepPlan& plan) {
   if (std::adjacent_find(seen.begin(), seen.end()) != seen.end()) return breach("rows twice");
   if (n_rows > config_.step_rows) return breach(fmt::format("{} rows in a step", n_rows));
   for (const SequenceState& s : snapshot_.running) {
-    if (s.decoding() && !std::binary_search(seen.begin(), seen.end(), s.id)) {
+    if (!s.decoding() || std::binary_search(seen.begin(), seen.end(), s.id)) continue;
+    if (std::find(plan.paused.begin(), plan.paused.end(), s.id) == plan.paused.end()) {
       return breach(fmt::format("{} decodes and has no row", s.id));
+    }
+    if (next_token_due(s, config_) < snapshot_.now_ms + plan.budget_ms) {
+      return breach(fmt::format("{} waits and has no lead", s.id));
     }
   }
   return Status::ok();

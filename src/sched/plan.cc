@@ -8,20 +8,21 @@
 namespace triptych {
 namespace {
 
-// Decode rows that were given pages; and how long the step may take because of them.
+// Decode rows that were given pages; and how long the step may take because of them and of those
+// that were made to wait.
 void add_decode_rows(StepDraft& draft) {
   std::vector<const SequenceState*> decoding;
   for (const ActiveSequence& active : draft.active) {
-    if (!active.decodes) continue;
     const SequenceState& state = *active.state;
-    decoding.push_back(&state);
+    if (active.decodes || active.paused) decoding.push_back(&state);
+    if (!active.decodes) continue;
     int64_t media_rows = 0;
     for (const MediaState& media : state.media) media_rows += media.length;
     draft.plan.rows.push_back({state.id, 1, active.decode_pages});
     draft.plan.rows_shape.add_decode(static_cast<double>(state.n_tokens - media_rows),
                                      static_cast<double>(media_rows));
   }
-  draft.plan.n_decode_rows = decoding.size();
+  draft.plan.n_decode_rows = draft.plan.rows.size();
   draft.plan.budget_ms = time_to_next_token(decoding, draft.snapshot.now_ms, draft.config);
 }
 

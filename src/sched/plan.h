@@ -7,6 +7,7 @@
 #include "sched/config.h"
 #include "sched/cost_model.h"
 #include "sched/predictors.h"
+#include "sched/reservation.h"
 #include "sched/snapshot.h"
 
 namespace triptych {
@@ -50,16 +51,19 @@ struct RowSlice {
 struct StepPlan {
   std::vector<EndedSequence> ended;
   std::vector<uint64_t> preempt;  ///< free their pages and queue them again; nothing drawn is lost
-  std::vector<uint64_t> admit;    ///< in order
+  size_t n_pushed_out = 0;       ///< of these, for a higher class; the others because pages ran out
+  std::vector<uint64_t> paused;  ///< decode, but have no row now: they are early, pages are short
+  std::vector<uint64_t> admit;   ///< in order
   std::vector<EncodeSlice> encode;
   std::vector<RowSlice> rows;  ///< decode rows first, then prefill chunks
   size_t n_decode_rows = 0;    ///< of `rows`
   StepShape encode_shape;      ///< for CostModel::observe with the measured time of encoding,
   StepShape rows_shape;        ///< and of the forward pass
   double predicted_encode_ms = 0;
-  double predicted_ms = 0;  ///< of the whole step
-  double budget_ms = 0;     ///< it was cut to this; infinite while nothing decodes
-  FairnessState fairness;   ///< for the next snapshot
+  double predicted_ms = 0;             ///< of the whole step
+  double budget_ms = 0;                ///< it was cut to this; infinite while nothing decodes
+  Shortage blocked = Shortage::kNone;  ///< what kept the most urgent request out that waits on
+  FairnessState fairness;              ///< for the next snapshot
 
   bool does_nothing() const {
     return ended.empty() && preempt.empty() && admit.empty() && encode.empty() && rows.empty();
@@ -71,8 +75,9 @@ struct StepPlan {
 /// snapshot's vectors. `config` must be valid.
 ///
 /// 1. Sequences past their time and requests that can never run end.
-/// 2. Every decoding sequence gets its row; when pages are short, others are preempted until all
-///    decode rows fit together.
+/// 2. Every decoding sequence gets its row. When pages are short, sequences that are ahead of their
+///    TPOT target wait a step, and if that is not enough others are preempted, until all decode
+///    rows that go fit together.
 /// 3. Waiting requests come in, in order of urgency, while bytes and step time hold them
 ///    (sched/reservation.h).
 /// 4. Encoding gets its slice, 5. prefill chunks what is left of rows, pages and time.

@@ -33,6 +33,9 @@ SchedulerConfig random_config(Random& random) {
   config.admission = static_cast<AdmissionRule>(uniform(random, 0, 2));
   if (chance(random, 0.5)) config.admission = AdmissionRule::kForecast;
   config.order = chance(random, 0.2) ? QueueOrder::kArrival : QueueOrder::kDeadline;
+  config.headroom = chance(random, 0.5) ? 0.02 : 0;
+  config.push_out = chance(random, 0.5);
+  config.pause_below = 0.01 * static_cast<double>(uniform(random, 0, 10));
   config.slice_encoding = chance(random, 0.9);
   if (chance(random, 0.2)) config.classes[0].shed_factor = 1;
   return config;
@@ -87,7 +90,8 @@ Snapshot shuffled(Snapshot snapshot, Random& random) {
 struct Seen {
   int64_t steps = 0;
   int64_t preempted = 0;
-  int64_t pushed_out = 0;  // preempted in the step that lets somebody else in
+  int64_t paused = 0;
+  int64_t pushed_out = 0;  // of these, for a higher class
   int64_t promised = 0;    // preempted as often as may be, and finished
   int64_t encoded_beside_decode = 0;
   int64_t over_budget = 0;
@@ -97,7 +101,8 @@ struct Seen {
 void count(const StepPlan& plan, Seen& seen) {
   ++seen.steps;
   seen.preempted += static_cast<int64_t>(plan.preempt.size());
-  if (!plan.admit.empty()) seen.pushed_out += static_cast<int64_t>(plan.preempt.size());
+  seen.paused += static_cast<int64_t>(plan.paused.size());
+  seen.pushed_out += static_cast<int64_t>(plan.n_pushed_out);
   if (plan.n_decode_rows > 0 && !plan.encode.empty()) ++seen.encoded_beside_decode;
   if (plan.predicted_ms > plan.budget_ms) ++seen.over_budget;
   for (const EndedSequence& ended : plan.ended) ++seen.ended[static_cast<size_t>(ended.reason)];
@@ -152,7 +157,8 @@ void play(uint64_t seed, Seen& seen) {
 TEST(PlanProperties, HoldOverAHundredThousandRandomSteps) {
   Seen seen;
   for (uint64_t seed = 1; seen.steps < 200000 && !HasFailure(); ++seed) play(seed, seen);
-  EXPECT_GT(seen.preempted, 500);
+  EXPECT_GT(seen.paused, 1000);
+  EXPECT_GT(seen.preempted, 200);
   EXPECT_GT(seen.pushed_out, 50);
   EXPECT_GT(seen.promised, 50);
   EXPECT_GT(seen.encoded_beside_decode, 1000);

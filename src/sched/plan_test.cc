@@ -111,13 +111,32 @@ TEST(Plan, DecodeRowsTakeAllTheirPagesOrSomebodyGivesWay) {
     run(snapshot, s);
   }
   snapshot.running[1].service_class = ServiceClass::kBatch;
-  const StepPlan plan = plan_step(snapshot, SchedulerConfig{}, kPredictors);
+  SchedulerConfig config;
+  config.pause_below = 0;
+  const StepPlan plan = plan_step(snapshot, config, kPredictors);
   EXPECT_EQ(plan.preempt, std::vector<uint64_t>{2}) << "the lowest class";
   EXPECT_EQ(plan.rows, (std::vector<RowSlice>{{1, 1, 1}, {3, 1, 1}}));
   snapshot.running[1].n_preempted = 2;
-  EXPECT_EQ(plan_step(snapshot, SchedulerConfig{}, kPredictors).preempt,
-            (std::vector<uint64_t>{3, 1}))
+  EXPECT_EQ(plan_step(snapshot, config, kPredictors).preempt, (std::vector<uint64_t>{3, 1}))
       << "one whose budget is spent keeps its pages and its promise";
+}
+
+TEST(Plan, WhoIsAheadOfItsPaceWaitsForPagesBeforeAnyoneIsPreempted) {
+  Snapshot snapshot = pool(6);
+  for (const uint64_t id : {1, 2, 3}) run(snapshot, decoding(id, 30, 3, 50));
+  snapshot.running[0].first_token_ms = -50;   // due at 250
+  snapshot.running[2].first_token_ms = -100;  // due at 200
+  snapshot.running[1].first_token_ms = 300;
+  snapshot.free_pages = 1;
+  SchedulerConfig config;
+  StepPlan plan = plan_step(snapshot, config, kPredictors);
+  EXPECT_EQ(plan.paused, (std::vector<uint64_t>{2, 1})) << "the longest lead first";
+  EXPECT_TRUE(plan.preempt.empty());
+  EXPECT_EQ(plan.rows, (std::vector<RowSlice>{{3, 1, 1}}));
+  config.pause_below = 0;
+  plan = plan_step(snapshot, config, kPredictors);
+  EXPECT_TRUE(plan.paused.empty());
+  EXPECT_EQ(plan.preempt, std::vector<uint64_t>{3});
 }
 
 TEST(Plan, RequestsThatCanNeverRunAreRefusedWithBothNumbers) {
@@ -136,6 +155,7 @@ TEST(Plan, RequestsThatCanNeverRunAreRefusedWithBothNumbers) {
 
 TEST(Plan, AnUrgentRequestPushesOutALowerClassOnceHalfItsTimeIsGone) {
   SchedulerConfig config;
+  config.push_out = true;
   config.max_running = 1;
   Snapshot snapshot = pool(100);
   run(snapshot, decoding(1, 30, 3, 500));

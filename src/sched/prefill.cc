@@ -67,7 +67,7 @@ void cut_prefill(StepDraft& draft) {
   }
   for (const ActiveSequence& active : draft.active) {
     const SequenceState& state = *active.state;
-    if (active.decodes || left.rows <= 0) continue;
+    if (active.decodes || active.paused || left.rows <= 0) continue;
     const int64_t most = page_limited_rows(draft, state, left.rows);
     if (most == 0) continue;
     const int64_t in_time =

@@ -17,7 +17,8 @@ StepDraft::StepDraft(const Snapshot& s, const SchedulerConfig& c, const Predicto
 }
 
 int64_t StepDraft::pages_for(const SequenceState& sequence) const {
-  return is_promised(sequence, config) ? pages_left : pages_left - promised_pages;
+  if (is_promised(sequence, config)) return pages_left;
+  return plan.paused.empty() ? pages_left - promised_pages : 0;
 }
 
 void StepDraft::take_pages(const SequenceState& sequence, int64_t n_pages) {
@@ -31,6 +32,7 @@ void StepDraft::drop(size_t index) {
   if (is_promised(*gone.state, config)) {
     promised_pages -= promised_pages_left(*gone.state, config) - gone.decode_pages;
   }
+  std::erase(plan.paused, gone.state->id);
   active.erase(active.begin() + static_cast<std::ptrdiff_t>(index));
 }
 

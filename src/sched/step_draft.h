@@ -16,7 +16,8 @@ namespace triptych {
 struct ActiveSequence {
   const SequenceState* state = nullptr;
   Urgency urgency;
-  bool decodes = false;
+  bool decodes = false;      ///< gets a decode row
+  bool paused = false;       ///< would, but is early and pages are short
   int64_t decode_pages = 0;  ///< taken for its decode row
   bool admitted = false;     ///< by this plan
 };
