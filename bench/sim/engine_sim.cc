@@ -52,6 +52,7 @@ std::vector<Policy> policies() {
   first.order = QueueOrder::kArrival;
   first.admission = AdmissionRule::kPromptOnly;
   first.pause_below = 0;
+  first.media_share = 1;
   first.headroom = 0.01;  // a watermark, as servers that admit by prompt have
   SchedulerConfig reserved = first;
   reserved.admission = AdmissionRule::kWholeLength;

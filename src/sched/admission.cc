@@ -35,12 +35,12 @@ std::vector<Candidate> by_urgency(const StepDraft& draft) {
 }
 
 // First candidate of the highest rank whose tenant's turn it is.
-Candidate* next_candidate(std::vector<Candidate>& queue, DeficitRoundRobin& tenants,
+Candidate* next_candidate(std::vector<Candidate>& queue, bool text_only, DeficitRoundRobin& tenants,
                           const Predictors& predictors) {
   std::vector<DeficitRoundRobin::Head> heads;
   std::vector<Candidate*> of_heads;
   for (Candidate& candidate : queue) {
-    if (candidate.refused) continue;
+    if (candidate.refused || (text_only && has_media_ahead(*candidate.state))) continue;
     if (!of_heads.empty() && candidate.urgency.rank != of_heads[0]->urgency.rank) break;
     const uint32_t tenant = candidate.state->tenant;
     const bool known = std::any_of(heads.begin(), heads.end(),
@@ -108,13 +108,24 @@ bool may_push(const SequenceState& candidate, Shortage shortage, const StepDraft
 }
 
 // Work before the first tokens of those who are in. Who waits for its turn outside takes no memory
-// yet, and can still be passed by somebody more urgent.
-double backlog_ms(const StepDraft& draft) {
-  double sum = 0;
-  for (const ActiveSequence& sequence : draft.active) {
-    if (!sequence.decodes) sum += work_to_first_token_ms(*sequence.state, draft.predictors);
+// yet, and can still be passed by somebody more urgent. Text does not wait for media.
+struct Backlog {
+  double text_ms = 0;
+  double all_ms = 0;
+
+  void add(const SequenceState& state, const Predictors& predictors) {
+    const double work = work_to_first_token_ms(state, predictors);
+    all_ms += work;
+    if (!has_media_ahead(state)) text_ms += work;
   }
-  return sum;
+};
+
+Backlog backlog_of(const StepDraft& draft) {
+  Backlog backlog;
+  for (const ActiveSequence& sequence : draft.active) {
+    if (!sequence.decodes) backlog.add(*sequence.state, draft.predictors);
+  }
+  return backlog;
 }
 
 // Half of its time to the first token has gone by: others no longer pass it.
@@ -155,24 +166,28 @@ void admit_waiting(StepDraft& draft) {
     draft.plan.blocked = Shortage::kPages;
     return;
   }
-  double backlog = backlog_ms(draft);
+  Backlog backlog = backlog_of(draft);
 
   std::vector<Candidate> queue = by_urgency(draft);
   Reservation reservation = reserve_active(draft.active, draft.room(), draft);
   for (int refusals = 0; refusals < kMostRefusals;) {
-    if (backlog > draft.config.backlog_ms) {
+    if (backlog.text_ms > draft.config.backlog_ms) {
       if (draft.plan.blocked == Shortage::kNone) draft.plan.blocked = Shortage::kTime;
       break;
     }
+    const bool text_only = backlog.all_ms > draft.config.backlog_ms;
     DeficitRoundRobin turn = tenants;
     Candidate* candidate = nullptr;
     if (draft.config.order == QueueOrder::kArrival) {
       const size_t n_in = draft.plan.admit.size();
-      candidate = n_in < queue.size() ? &queue[n_in] : nullptr;
+      candidate = n_in < queue.size() && !text_only ? &queue[n_in] : nullptr;
     } else {
-      candidate = next_candidate(queue, turn, draft.predictors);
+      candidate = next_candidate(queue, text_only, turn, draft.predictors);
     }
-    if (candidate == nullptr) break;
+    if (candidate == nullptr) {
+      if (text_only && draft.plan.blocked == Shortage::kNone) draft.plan.blocked = Shortage::kTime;
+      break;
+    }
     const SequenceState& state = *candidate->state;
     const Shortage shortage = reservation.check(state);
     if (shortage != Shortage::kNone) {
@@ -188,7 +203,7 @@ void admit_waiting(StepDraft& draft) {
       reservation = *roomier;
     }
     candidate->refused = true;  // out of the queue
-    backlog += work_to_first_token_ms(state, draft.predictors);
+    backlog.add(state, draft.predictors);
     reservation.admit(state);
     take_in(draft, *candidate);
     turn.charge(state.tenant, tokens_to_charge(state, draft.predictors));

@@ -31,6 +31,7 @@ Status validate(const SchedulerConfig& config) {
   TRIPTYCH_RETURN_IF_ERROR(positive("max_gap_factor", config.max_gap_factor));
   TRIPTYCH_RETURN_IF_ERROR(fraction("step_fill", config.step_fill, 0.1));
   TRIPTYCH_RETURN_IF_ERROR(fraction("decode_share", config.decode_share, 0.1));
+  TRIPTYCH_RETURN_IF_ERROR(fraction("media_share", config.media_share, 0.01));
   TRIPTYCH_RETURN_IF_ERROR(fraction("pause_below", config.pause_below, 0));
   TRIPTYCH_RETURN_IF_ERROR(fraction("headroom", config.headroom, 0));
   for (const ClassPolicy& policy : config.classes) {

@@ -9,6 +9,22 @@ bool is_in(const std::vector<uint64_t>& items, uint64_t item) {
   return std::find(items.begin(), items.end(), item) != items.end();
 }
 
+// Text that could go forward without this step's encoding.
+bool text_is_ready(const StepDraft& draft) {
+  return std::any_of(draft.active.begin(), draft.active.end(),
+                     [](const ActiveSequence& active) { return !has_media_ahead(*active.state); });
+}
+
+double time_for_encoding(const StepDraft& draft) {
+  const SchedulerConfig& config = draft.config;
+  if (draft.plan.n_decode_rows == 0) {
+    return text_is_ready(draft) ? config.encode_slice_ms : config.idle_encode_ms;
+  }
+  const double left = draft.plan.budget_ms * config.step_fill -
+                      draft.predictors.cost.predict_ms(draft.plan.rows_shape);
+  return std::min(config.encode_slice_ms, left);
+}
+
 }  // namespace
 
 // Items by urgency of their sequences, as many blocks as the slice holds. At least one block, or
@@ -16,12 +32,8 @@ bool is_in(const std::vector<uint64_t>& items, uint64_t item) {
 void slice_encoding(StepDraft& draft) {
   const SchedulerConfig& config = draft.config;
   const CostModel& cost = draft.predictors.cost;
-  double limit = config.idle_encode_ms;
-  if (draft.plan.n_decode_rows > 0) {
-    const double left =
-        draft.plan.budget_ms * config.step_fill - cost.predict_ms(draft.plan.rows_shape);
-    limit = std::min(config.encode_slice_ms, left);
-  }
+  if (draft.media_paced && draft.media_credit_ms <= 0) return;
+  const double limit = time_for_encoding(draft);
   double used = 0;
   std::vector<uint64_t> started;
   for (const ActiveSequence& active : draft.active) {
@@ -39,7 +51,9 @@ void slice_encoding(StepDraft& draft) {
       started.push_back(media.item);
       draft.plan.encode.push_back({active.state->id, m, n});
       draft.plan.encode_shape.add_encode(static_cast<double>(n), media.block_gflop);
+      const double before = used;
       used = cost.predict_ms(draft.plan.encode_shape);
+      if (draft.media_paced) draft.media_credit_ms -= used - before;
       if (n < media.blocks_left) return;
       draft.finished_items.push_back(media.item);
       if (!config.slice_encoding || used >= limit) return;

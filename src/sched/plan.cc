@@ -53,11 +53,13 @@ StepPlan plan_step(const Snapshot& snapshot, const SchedulerConfig& config,
   reserve_decode_rows(draft);
   admit_waiting(draft);
   add_decode_rows(draft);
+  pace_media(draft);
   slice_encoding(draft);
   cut_prefill(draft);
   break_deadlock(draft);
 
   StepPlan& plan = draft.plan;
+  plan.fairness.media_credit_ms = draft.media_credit_ms;
   plan.predicted_encode_ms = predictors.cost.predict_ms(plan.encode_shape);
   plan.predicted_ms = plan.predicted_encode_ms + predictors.cost.predict_ms(plan.rows_shape);
   return std::move(draft.plan);

@@ -77,6 +77,8 @@ TEST(Plan, EncodingKeepsToItsSliceBesideDecodeAndMayTakeMoreAlone) {
   SequenceState s = waiting(2, 200, 50);
   s.media = {picture(10, 100, 24, 100)};  // 2.05 ms a block
   snapshot.waiting = {s};
+  config.idle_encode_ms = 100;
+  config.media_share = 1;
   const StepPlan alone = plan_step(snapshot, config, kPredictors);
   EXPECT_EQ(alone.encode, (std::vector<EncodeSlice>{{2, 0, 24}}));
   EXPECT_EQ(alone.rows, (std::vector<RowSlice>{{2, 200, 14}})) << "encoded before the forward";
@@ -89,6 +91,35 @@ TEST(Plan, EncodingKeepsToItsSliceBesideDecodeAndMayTakeMoreAlone) {
   config.slice_encoding = false;
   EXPECT_EQ(plan_step(snapshot, config, kPredictors).encode,
             (std::vector<EncodeSlice>{{2, 0, 24}}));
+}
+
+TEST(Plan, MediaEarnTheirTimeBesideDecodeUntilTheirDeadlineIsNear) {
+  SchedulerConfig config;
+  config.media_share = 0.2;
+  Snapshot snapshot = pool(1000);
+  SequenceState s = waiting(2, 200, 50);
+  s.media = {picture(10, 100, 24, 100)};  // 2.05 ms a block, 50 ms in all
+  s.n_cached = 10;
+  s.n_pages_held = s.n_pages_own = 1;
+  run(snapshot, s);
+  run(snapshot, decoding(1, 30, 1, 50));
+  double decode_ms = 0;
+  double encode_ms = 0;
+  for (int i = 0; i < 20; ++i) {
+    const StepPlan plan = plan_step(snapshot, config, kPredictors);
+    decode_ms += kPredictors.cost.predict_ms(plan.rows_shape);
+    encode_ms += plan.predicted_encode_ms;
+    snapshot.fairness = plan.fairness;
+    snapshot.running[0].media[0].blocks_left -= plan.encode.empty() ? 0 : plan.encode[0].n_blocks;
+  }
+  EXPECT_NEAR(encode_ms / (encode_ms + decode_ms), 0.2, 0.04);
+
+  snapshot.running[0].media[0].blocks_left = 24;
+  snapshot.fairness.media_credit_ms = -100;
+  EXPECT_TRUE(plan_step(snapshot, config, kPredictors).encode.empty());
+  snapshot.now_ms = 3850;  // due at 4000
+  snapshot.running[1].first_token_ms = 3850;
+  EXPECT_EQ(plan_step(snapshot, config, kPredictors).encode, (std::vector<EncodeSlice>{{2, 0, 3}}));
 }
 
 TEST(Plan, OneItemOfTwoRequestsIsEncodedOnce) {

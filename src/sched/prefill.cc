@@ -40,6 +40,20 @@ int64_t forced_chunk(const StepDraft& draft, const SequenceState& state, int64_t
   return (late || left.longest) && smallest <= most ? smallest : 0;
 }
 
+// Rows of a sequence with media that are paced: a slice at most, or one span that goes whole.
+int64_t paced_chunk(const StepDraft& draft, const SequenceState& state, int64_t most,
+                    const Left& left) {
+  if (draft.media_credit_ms <= 0) return 0;
+  const SchedulerConfig& config = draft.config;
+  const CostModel& cost = draft.predictors.cost;
+  const StepShape& shape = draft.plan.rows_shape;
+  const double slice = cost.predict_ms(shape) + config.encode_slice_ms;
+  const int64_t in_time =
+      cost.prefill_rows_within(shape, state.n_cached, most, std::min(left.time_ms, slice));
+  const int64_t n = legal_chunk(state, in_time, config.chunk_rows);
+  return n > 0 ? n : forced_chunk(draft, state, most, left);
+}
+
 void add_chunk(StepDraft& draft, const SequenceState& state, int64_t n_rows) {
   const int64_t pages = kv_pages_to_add(state, n_rows, draft.config.page_tokens);
   draft.take_pages(state, pages);
@@ -70,9 +84,17 @@ void cut_prefill(StepDraft& draft) {
     if (active.decodes || active.paused || left.rows <= 0) continue;
     const int64_t most = page_limited_rows(draft, state, left.rows);
     if (most == 0) continue;
+    const bool first = plan.rows.size() == plan.n_decode_rows;
+    if (draft.media_paced && has_media_ahead(state)) {
+      const int64_t n = first ? paced_chunk(draft, state, most, left) : 0;
+      if (n == 0) continue;
+      const double before = cost.predict_ms(plan.rows_shape);
+      add_chunk(draft, state, n);
+      draft.media_credit_ms -= cost.predict_ms(plan.rows_shape) - before;
+      return;
+    }
     const int64_t in_time =
         cost.prefill_rows_within(plan.rows_shape, state.n_cached, most, left.time_ms);
-    const bool first = plan.rows.size() == plan.n_decode_rows;
     int64_t n = legal_chunk(state, in_time, config.chunk_rows);
     if (first && n < std::min(most, config.min_chunk_rows)) {
       n = std::max(n, forced_chunk(draft, state, most, left));

@@ -59,10 +59,12 @@ struct TenantDeficit {
   bool operator==(const TenantDeficit&) const = default;
 };
 
-/// Deficit round robin between steps: what one plan leaves for the next.
+/// Deficit round robin among tenants, and between decoding and media: what one plan leaves for the
+/// next.
 struct FairnessState {
   std::vector<TenantDeficit> deficits;  ///< tenants with waiting requests, by number
   uint32_t turn = 0;                    ///< tenant that is served next
+  double media_credit_ms = 0;           ///< time that media may take beside decoding
   bool operator==(const FairnessState&) const = default;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -37,6 +38,12 @@ struct StepDraft {
   bool short_of_pages = false;                   ///< an active sequence could not go on
   std::vector<uint64_t> finished_items;          ///< media whose last block this plan runs
 
+  bool media_paced = false;    ///< media get a share of the time beside decoding, no more
+  double media_credit_ms = 0;  ///< of which this much is left; below 0: spent ahead
+
+  bool is_admitted(uint64_t id) const {
+    return std::find(plan.admit.begin(), plan.admit.end(), id) != plan.admit.end();
+  }
   /// Pages that `sequence` may take now: a promised one out of its promise, others what is not
   /// promised.
   int64_t pages_for(const SequenceState& sequence) const;
@@ -51,10 +58,14 @@ struct StepDraft {
 void end_hopeless(StepDraft& draft);
 void reserve_decode_rows(StepDraft& draft);
 void admit_waiting(StepDraft& draft);
+void pace_media(StepDraft& draft);
 void slice_encoding(StepDraft& draft);
 void cut_prefill(StepDraft& draft);
 /// When pages are so short that no active sequence can go on, one gives way.
 void break_deadlock(StepDraft& draft);
+
+/// Rows of media are still to be computed.
+bool has_media_ahead(const SequenceState& sequence);
 
 /// Which sequence gives way next: the lowest class, then the latest arrival, among those whose
 /// preemption budget is not spent, who have pages to give and whose class is below `above`
