@@ -50,20 +50,7 @@ Result<std::vector<std::vector<int32_t>>> answers(const std::string& model, cons
     // Bursts, so that the batch is sometimes full and sometimes empty.
     const size_t burst = way.max_sequences == 1 ? (engine->idle() ? 1 : 0) : random() % 3;
     for (size_t i = 0; i < burst && next < cases.size(); ++i) {
-      PreparedRequest copy;
-      copy.ids = cases[next].ids;
-      copy.spans = cases[next].spans;
-      copy.sampling = cases[next].sampling;
-      copy.n_known_tokens = cases[next].n_known_tokens;
-      for (const PreparedMedia& media : cases[next].media) {
-        PreparedMedia item;
-        item.id = media.id;
-        item.n_tokens = media.n_tokens;
-        TRIPTYCH_ASSIGN_OR_RETURN(item.pixels, Tensor::allocate(DType::kF32, media.pixels.shape()));
-        std::copy_n(media.pixels.f32(), media.pixels.shape().n_elements(), item.pixels.f32());
-        copy.media.push_back(std::move(item));
-      }
-      TRIPTYCH_ASSIGN_OR_RETURN(const uint64_t id, engine->submit(std::move(copy)));
+      TRIPTYCH_ASSIGN_OR_RETURN(const uint64_t id, engine->submit(cases[next]));
       by_id.resize(id + 1);
       by_id[id] = next++;
     }

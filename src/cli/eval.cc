@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -74,15 +75,21 @@ Result<std::vector<Question>> read_questions(const std::string& folder, int64_t 
 }
 
 /// Replaces a picture by its mean, channel by channel: what a model can say without seeing.
-void blind_picture(PreparedMedia& media) {
-  for (uint8_t& byte : media.id) byte = static_cast<uint8_t>(~byte);  // other pixels, another id
+Result<std::shared_ptr<const PreparedMedia>> blind_picture(const PreparedMedia& media) {
+  auto out = std::make_shared<PreparedMedia>();
+  out->n_tokens = media.n_tokens;
+  for (size_t i = 0; i < media.id.size(); ++i) {  // other pixels, another id
+    out->id[i] = static_cast<uint8_t>(~media.id[i]);
+  }
+  TRIPTYCH_ASSIGN_OR_RETURN(out->pixels, Tensor::allocate(DType::kF32, media.pixels.shape()));
   const int64_t area = media.pixels.shape()[1] * media.pixels.shape()[2];
   for (int64_t c = 0; c < 3; ++c) {
-    float* channel = media.pixels.f32() + c * area;
-    double sum = 0;
-    for (int64_t i = 0; i < area; ++i) sum += channel[i];
-    std::fill(channel, channel + area, static_cast<float>(sum / static_cast<double>(area)));
+    const float* channel = media.pixels.f32() + c * area;
+    const double sum = std::accumulate(channel, channel + area, 0.0);
+    std::fill_n(out->pixels.f32() + c * area, area,
+                static_cast<float>(sum / static_cast<double>(area)));
   }
+  return std::shared_ptr<const PreparedMedia>(std::move(out));
 }
 
 Result<Answer> ask(Session& session, const EvalOptions& options, const Question& q) {
@@ -106,7 +113,9 @@ Result<Answer> ask(Session& session, const EvalOptions& options, const Question&
       session.prep().prepare(request, session.context_tokens(), session.runner().pool(),
                              session.runner().registry()));
   if (options.blind) {
-    for (PreparedMedia& item : prepared.media) blind_picture(item);
+    for (auto& item : prepared.media) {
+      TRIPTYCH_ASSIGN_OR_RETURN(item, blind_picture(*item));
+    }
   }
   return session.answer_prepared(std::move(prepared), nullptr);
 }

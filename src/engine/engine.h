@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -52,7 +53,9 @@ class Engine {
 
   /// Takes a request. kInvalidArgument for an empty prompt or ids outside the vocabulary,
   /// kOutOfRange when the prompt does not fit the context.
-  Result<uint64_t> submit(PreparedRequest request, const SubmitOptions& options = {});
+  /// `arrival_ms`: on the engine's clock; nothing: now.
+  Result<uint64_t> submit(PreparedRequest request, const SubmitOptions& options = {},
+                          std::optional<double> arrival_ms = std::nullopt);
 
   /// One step of work. Returns what it produced, which may be nothing. A fault inside a sequence
   /// ends that sequence with a kError event and frees its memory; a fault of the whole forward pass
@@ -64,6 +67,8 @@ class Engine {
   bool idle() const { return sequences_.empty(); }
   /// Whether the last step ran, ended or admitted anything.
   bool did_something() const { return did_something_; }
+  /// Milliseconds of the engine's clock. May be called by any thread when the clock may.
+  double now_ms() const { return now_ms_(); }
   void count(int64_t& n_waiting, int64_t& n_running) const;
 
   StepRunner& runner() { return *runner_; }

@@ -70,7 +70,7 @@ PreparedRequest request(uint32_t seed, const std::vector<int>& pictures, int64_t
   text(1 + random() % 20);
   for (const int number : pictures) {
     out.spans.push_back({static_cast<int64_t>(out.ids.size()), kImageTokens, out.media.size()});
-    out.media.push_back(picture(number));
+    out.media.push_back(std::make_shared<PreparedMedia>(picture(number)));
     out.ids.insert(out.ids.end(), kImageTokens, kImageToken);
     text(1 + random() % 30);
   }

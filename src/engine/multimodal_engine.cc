@@ -1,25 +1,30 @@
 #include "engine/multimodal_engine.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace triptych {
 namespace {
 
 // A step that did nothing while sequences wait is asked again after this long.
 constexpr std::chrono::milliseconds kIdleStep{1};
 
-/// The end of a request that no step has seen, one for all its answers.
-SequenceEvent ending(uint64_t id, FinishReason reason, Status error) {
-  return {.token = {.sequence = id, .finish = reason, .error = std::move(error)},
-          .usage = {},
-          .ends_request = true};
-}
+// While requests with a time limit are being prepared the clock is asked at least this often.
+constexpr double kExpiryCheckMs = 10;
 
 }  // namespace
+
+double MultiModalEngine::Open::expires_ms() const {
+  return options.deadline_ms > 0 ? arrival_ms + options.deadline_ms : kNever;
+}
 
 MultiModalEngine::MultiModalEngine(std::unique_ptr<Engine> engine,
                                    std::shared_ptr<const RequestPreparer> preparer,
                                    const PrepLimits& limits)
     : engine_(std::move(engine)),
-      prep_(std::make_unique<PrepPool>(std::move(preparer), limits)),
+      host_(limits.max_host_bytes),
+      prep_(std::make_unique<PrepPool>(std::move(preparer), limits, host_)),
       thread_([this] { run(); }) {}
 
 // The engine's thread goes first: it ends all streams at once, whatever is still being prepared.
@@ -36,22 +41,34 @@ MultiModalEngine::~MultiModalEngine() {
 
 Result<std::shared_ptr<TokenStream>> MultiModalEngine::submit(Request request,
                                                               const SubmitOptions& options) {
+  TRIPTYCH_RETURN_IF_ERROR(validate(request.sampling));
   std::shared_ptr<TokenStream> stream;
   {
     const std::lock_guard lock(mutex_);
     if (draining_) return Status(StatusCode::kUnavailable, "the engine takes no more requests");
     stream = std::make_shared<TokenStream>(next_id_++);
-    open_[stream->id()] = {stream, 0};
+    Open& open = open_[stream->id()];
+    open = {.stream = stream,
+            .options = options,
+            .arrival_ms = engine_->now_ms(),
+            .n_choices = static_cast<uint32_t>(request.sampling.n)};
+    next_expiry_ms_ = std::min(next_expiry_ms_, open.expires_ms());
   }
+  if (options.deadline_ms > 0) work_.notify_all();
   const uint64_t id = stream->id();
+  const auto done = [this, id](Result<PreparedRequest> prepared, HostBudget::Share host) {
+    {
+      const std::lock_guard lock(mutex_);
+      arrivals_.push_back({id, std::move(prepared), std::move(host)});
+    }
+    work_.notify_all();
+  };
   const Status status =
-      prep_->submit(std::move(request), [this, id, options](Result<PreparedRequest> prepared) {
-        {
-          const std::lock_guard lock(mutex_);
-          arrivals_.push_back({id, std::move(prepared), options});
-        }
-        work_.notify_all();
-      });
+      prep_->submit({.id = id,
+                     .request = std::move(request),
+                     .tenant = options.tenant,
+                     .begin = [this, id](PrepStage stage) { return begin(id, stage); },
+                     .done = done});
   if (!status.is_ok()) {
     const std::lock_guard lock(mutex_);
     open_.erase(id);
@@ -72,6 +89,7 @@ void MultiModalEngine::cancel(uint64_t id) {
 EngineStatus MultiModalEngine::snapshot() const {
   const std::lock_guard lock(mutex_);
   EngineStatus out = status_;
+  out.host_bytes = host_.in_use();
   for (const auto& [id, request] : open_) out.n_preparing += request.sequence == 0;
   return out;
 }
@@ -88,15 +106,11 @@ void MultiModalEngine::run() {
     std::vector<Arrival> arrivals;
     {
       std::unique_lock lock(mutex_);
-      const auto ready = [&] { return stopping_ || !arrivals_.empty() || !cancels_.empty(); };
-      if (engine_->idle()) {
-        work_.wait(lock, ready);
-      } else if (!did_something) {
-        work_.wait_for(lock, kIdleStep, ready);
-      }
+      wait_for_work(lock, did_something);
       if (stopping_) break;
       arrivals.swap(arrivals_);
       take_cancels();
+      end_expired();
     }
     for (Arrival& arrival : arrivals) start(std::move(arrival));
     route(engine_->step());
@@ -111,6 +125,31 @@ void MultiModalEngine::run() {
   route(engine_->step());  // ends what take_cancels left to the engine
 }
 
+void MultiModalEngine::wait_for_work(std::unique_lock<std::mutex>& lock, bool did_something) {
+  const auto ready = [&] { return stopping_ || !arrivals_.empty() || !cancels_.empty(); };
+  if (!engine_->idle()) {
+    if (!did_something) work_.wait_for(lock, kIdleStep, ready);
+    return;
+  }
+  // A request with a time limit may come in meanwhile, so the limit is looked at again each time.
+  while (!ready() && engine_->now_ms() < next_expiry_ms_) {
+    if (next_expiry_ms_ == kNever) {
+      work_.wait(lock);
+    } else {
+      const double left_ms = std::min(next_expiry_ms_ - engine_->now_ms(), kExpiryCheckMs);
+      work_.wait_for(lock, std::chrono::duration<double, std::milli>(left_ms));
+    }
+  }
+}
+
+/// Whether preparing the request is still worth it. Called by the threads of the pool.
+bool MultiModalEngine::begin(uint64_t id, PrepStage) {
+  const std::lock_guard lock(mutex_);
+  const auto found = open_.find(id);
+  if (stopping_ || found == open_.end()) return false;
+  return engine_->now_ms() < found->second.expires_ms();  // end_expired() will say so
+}
+
 void MultiModalEngine::take_cancels() {
   for (const uint64_t id : std::exchange(cancels_, {})) {
     const auto found = open_.find(id);
@@ -119,35 +158,67 @@ void MultiModalEngine::take_cancels() {
       engine_->cancel(found->second.sequence);
       continue;
     }
-    found->second.stream->push(ending(id, FinishReason::kCancelled, Status::ok()));
-    open_.erase(found);
+    prep_->forget(id);
+    end(found, FinishReason::kCancelled, Status::ok());
   }
-  if (open_.empty()) idle_.notify_all();
 }
 
+/// Ends requests whose time is up before they reached the engine; those in it are its own affair.
+void MultiModalEngine::end_expired() {
+  const double now_ms = engine_->now_ms();
+  if (now_ms < next_expiry_ms_) return;
+  next_expiry_ms_ = kNever;
+  for (auto it = open_.begin(); it != open_.end();) {
+    const Open& request = it->second;
+    if (request.sequence != 0 || now_ms < request.expires_ms()) {
+      if (request.sequence == 0) {
+        next_expiry_ms_ = std::min(next_expiry_ms_, request.expires_ms());
+      }
+      ++it;
+      continue;
+    }
+    prep_->forget(it->first);
+    it = end(it, FinishReason::kError,
+             Status(StatusCode::kDeadlineExceeded,
+                    fmt::format("the request waited or was prepared for {:.0f} ms, its deadline is "
+                                "{:.0f} ms",
+                                now_ms - request.arrival_ms, request.options.deadline_ms)));
+  }
+}
+
+/// Requests are taken out of `open_` by this thread alone, so `found` stays.
 void MultiModalEngine::start(Arrival arrival) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!open_.contains(arrival.id)) return;  // cancelled while it was prepared
+  std::unique_lock lock(mutex_);
+  const auto found = open_.find(arrival.id);
+  if (found == open_.end()) return;  // it ended while it was prepared
+  Open& request = found->second;
+  lock.unlock();
+  const Result<uint64_t> sequence =
+      arrival.prepared.is_ok()
+          ? engine_->submit(std::move(*arrival.prepared), request.options, request.arrival_ms)
+          : arrival.prepared.status();
+  lock.lock();
+  if (!sequence.is_ok()) {
+    end(found, FinishReason::kError, sequence.status());
+    return;
   }
-  if (!arrival.prepared.is_ok()) {
-    const bool stopping = arrival.prepared.status().code() == StatusCode::kCancelled;
-    return stopping ? end(arrival.id, FinishReason::kCancelled, Status::ok())
-                    : end(arrival.id, FinishReason::kError, arrival.prepared.status());
-  }
-  const Result<uint64_t> sequence = engine_->submit(std::move(*arrival.prepared), arrival.options);
-  if (!sequence.is_ok()) return end(arrival.id, FinishReason::kError, sequence.status());
+  request.sequence = *sequence;
+  request.host = std::move(arrival.host);
   by_sequence_[*sequence] = arrival.id;
-  const std::lock_guard lock(mutex_);
-  open_.at(arrival.id).sequence = *sequence;
 }
 
-void MultiModalEngine::end(uint64_t id, FinishReason reason, Status error) {
-  const std::lock_guard lock(mutex_);
-  const auto found = open_.find(id);
-  found->second.stream->push(ending(id, reason, std::move(error)));
-  open_.erase(found);
+/// The end of a request that no step has seen: one event for each of its answers.
+MultiModalEngine::Requests::iterator MultiModalEngine::end(Requests::iterator request,
+                                                           FinishReason reason, Status error) {
+  const uint32_t n = request->second.n_choices;
+  for (uint32_t choice = 0; choice < n; ++choice) {
+    TokenEvent last{.sequence = request->first, .finish = reason, .error = error, .choice = choice};
+    request->second.stream->push(
+        {.token = std::move(last), .usage = {}, .ends_request = choice + 1 == n});
+  }
+  const auto next = open_.erase(request);
   if (open_.empty()) idle_.notify_all();
+  return next;
 }
 
 void MultiModalEngine::route(std::vector<SequenceEvent> events) {

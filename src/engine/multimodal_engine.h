@@ -17,6 +17,7 @@ namespace triptych {
 /// A look at the engine between two steps.
 struct EngineStatus {
   int64_t n_preparing = 0;
+  uint64_t host_bytes = 0;  ///< of all requests in work (PrepLimits::max_host_bytes)
   int64_t n_waiting = 0;
   int64_t n_running = 0;
   int64_t free_pages = 0;
@@ -38,9 +39,9 @@ class MultiModalEngine {
   MultiModalEngine(const MultiModalEngine&) = delete;
   MultiModalEngine& operator=(const MultiModalEngine&) = delete;
 
-  /// Refuses at once what cannot be taken: the caller's fault by the headers, a full queue, a
-  /// draining engine (kUnavailable). Everything later is an event of the stream; a request that
-  /// ends before it reached the engine has one event, not one for each of its answers.
+  /// Refuses at once what cannot be taken: the caller's fault by the headers, a full queue, no host
+  /// memory, a draining engine (kUnavailable). Everything later is an event of the stream. Arrival
+  /// and deadline count from here.
   Result<std::shared_ptr<TokenStream>> submit(Request request, const SubmitOptions& options = {});
   /// The stream ends with kCancelled at the next step, also while the request is being prepared;
   /// nothing happens when it has ended.
@@ -54,28 +55,40 @@ class MultiModalEngine {
   struct Arrival {
     uint64_t id = 0;
     Result<PreparedRequest> prepared;
-    SubmitOptions options;
+    HostBudget::Share host;
   };
   struct Open {
     std::shared_ptr<TokenStream> stream;
+    SubmitOptions options;
+    double arrival_ms = 0;
+    uint32_t n_choices = 1;
     uint64_t sequence = 0;  ///< 0 while it is prepared
+    HostBudget::Share host = {};
+
+    double expires_ms() const;
   };
+  using Requests = std::map<uint64_t, Open>;
 
   void run();
-  /// `mutex_` is held.
-  void take_cancels();
+  void wait_for_work(std::unique_lock<std::mutex>& lock, bool did_something);
+  bool begin(uint64_t id, PrepStage stage);
   void start(Arrival arrival);
   void route(std::vector<SequenceEvent> events);
-  void end(uint64_t id, FinishReason reason, Status error);
   EngineStatus status_now() const;
+  // With `mutex_` held:
+  void take_cancels();
+  void end_expired();
+  Requests::iterator end(Requests::iterator request, FinishReason reason, Status error);
 
   std::unique_ptr<Engine> engine_;
+  HostBudget host_;
   mutable std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable idle_;
   std::vector<Arrival> arrivals_;
   std::vector<uint64_t> cancels_;
-  std::map<uint64_t, Open> open_;
+  Requests open_;
+  double next_expiry_ms_ = kNever;            ///< of requests that are being prepared, or earlier
   std::map<uint64_t, uint64_t> by_sequence_;  ///< the engine thread's own
   EngineStatus status_;
   uint64_t next_id_ = 1;

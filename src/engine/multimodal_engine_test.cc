@@ -8,48 +8,12 @@
 #include <thread>
 
 #include "backends/backend_list.h"
+#include "engine/test_fakes.h"
 
 namespace triptych {
 namespace {
 
 constexpr const char* kTiny = "tests/parity/goldens/text_llama/checkpoint";
-
-/// The prompt's characters are its ids. "slow" media take until `released`, "brief" ones a moment,
-/// "bad" ones fail.
-class FakePreparer final : public RequestPreparer {
- public:
-  Result<RequestCost> cost(const Request& request) const override {
-    RequestCost out;
-    for (const MediaItem& item : request.media) {
-      if (item.name == "header") return invalid_argument("header: not a picture");
-      ++out.n_media;
-      out.host_bytes += 1000;
-    }
-    return out;
-  }
-  Result<PreparedRequest> prepare(const Request& request, ThreadPool&) const override {
-    for (const MediaItem& item : request.media) {
-      while (item.name == "slow" && !released) std::this_thread::yield();
-      if (item.name == "brief") std::this_thread::sleep_for(std::chrono::microseconds(300));
-      if (item.name == "bad") return invalid_argument("bad: truncated");
-    }
-    PreparedRequest out;
-    for (const char c : request.raw_prompt) out.ids.push_back(c);
-    out.sampling = request.sampling;
-    out.n_known_tokens = 1 << 20;
-    return out;
-  }
-  mutable std::atomic<bool> released = false;
-};
-
-Request ask(const std::string& prompt, int64_t max_tokens, const std::string& media = {}) {
-  Request out;
-  out.raw_prompt = prompt;
-  out.sampling.max_tokens = max_tokens;
-  out.sampling.ignore_eos = true;
-  if (!media.empty()) out.media.push_back({Modality::kImage, media, nullptr});
-  return out;
-}
 
 struct Front {
   std::shared_ptr<FakePreparer> preparer = std::make_shared<FakePreparer>();

@@ -5,59 +5,10 @@
 #include <random>
 
 #include "engine/engine.h"
+#include "engine/test_fakes.h"
 
 namespace triptych {
 namespace {
-
-constexpr int64_t kPictureTokens = 20;
-constexpr int64_t kBlocks = 30;
-
-/// Draws token 1 for ever; towers have blocks to stop between.
-class FakeRunner final : public StepRunner {
- public:
-  FakeRunner() {
-    limits_.context_tokens = 160;
-    limits_.step_rows = 64;
-    limits_.chunk_rows = 32;
-    limits_.max_sequences = 6;
-    limits_.vocab_size = 8;
-    limits_.hidden_size = 2;
-    limits_.n_encode_blocks = kBlocks;
-    limits_.encode_block_flops = 1e9;
-    limits_.encode_bytes = 1 << 10;
-    limits_.row_cost = {1e6, 1e6};
-    limits_.pair_cost = {1e3, 1e3};
-    Result<PagePool> pages = PagePool::create(
-        {.dtype = DType::kF32, .n_layers = 1, .n_kv_heads = 1, .head_dim = 1}, 16, false);
-    EXPECT_TRUE(pages.is_ok());
-    pages_ = std::move(*pages);
-  }
-  const RunnerLimits& limits() const override { return limits_; }
-  PagePool& pages() override { return pages_; }
-  Status encode(EncodeJob& job, int64_t n_blocks) override {
-    job.state.next_block += n_blocks;
-    if (job.state.next_block < kBlocks) return Status::ok();
-    TRIPTYCH_ASSIGN_OR_RETURN(
-        job.embeddings,
-        Tensor::allocate(DType::kF32, Shape{job.media->n_tokens, limits_.hidden_size}));
-    job.done = true;
-    return Status::ok();
-  }
-  Result<View> forward(std::span<const SequenceStep> batch) override {
-    int64_t n = 0;
-    for (const SequenceStep& step : batch) n += step.wants_logits;
-    logits_.assign(static_cast<size_t>(std::max<int64_t>(n, 1) * limits_.vocab_size), 0);
-    for (size_t i = 1; i < logits_.size(); i += static_cast<size_t>(limits_.vocab_size)) {
-      logits_[i] = 1;
-    }
-    return View::dense(logits_.data(), DType::kF32, Shape{n, limits_.vocab_size});
-  }
-
- private:
-  RunnerLimits limits_;
-  PagePool pages_;
-  std::vector<float> logits_;
-};
 
 /// The prompts of one `group` show the same pictures.
 PreparedRequest random_request(std::mt19937& random, int group) {
@@ -70,15 +21,10 @@ PreparedRequest random_request(std::mt19937& random, int group) {
   };
   text(16 + random() % 24);
   for (uint32_t k = random() % 3; k > 0; --k) {
-    PreparedMedia picture;
-    picture.n_tokens = kPictureTokens;
-    picture.id.fill(static_cast<uint8_t>(2 * group + static_cast<int>(k % 2)));
-    Result<Tensor> pixels = Tensor::allocate(DType::kF32, Shape{3, 2, 2});
-    EXPECT_TRUE(pixels.is_ok());
-    picture.pixels = std::move(*pixels);
-    out.spans.push_back({static_cast<int64_t>(out.ids.size()), kPictureTokens, out.media.size()});
-    out.media.push_back(std::move(picture));
-    out.ids.insert(out.ids.end(), kPictureTokens, 7);
+    out.spans.push_back(
+        {static_cast<int64_t>(out.ids.size()), kFakePictureTokens, out.media.size()});
+    out.media.push_back(fake_picture(2 * group + static_cast<int>(k % 2)));
+    out.ids.insert(out.ids.end(), kFakePictureTokens, 7);
     text(1 + random() % 8);
   }
   return out;
@@ -141,9 +87,7 @@ TEST(Preemption, RandomPreemptionsAndCancelsOverSharedPicturesLoseNothing) {
 TEST(Preemption, WorkOnAPictureGoesOnWithTheNextWhoWantsIt) {
   FakeRunner runner;
   MediaEncoder encoder(runner, 1 << 20);
-  const auto picture = std::make_shared<PreparedMedia>();
-  picture->n_tokens = kPictureTokens;
-  MediaUse first{.media = picture, .feature = {1}, .features = nullptr};
+  MediaUse first{.media = fake_picture(1), .feature = {1}, .features = nullptr};
   MediaUse second = first;
   encoder.want(1, first);
   encoder.want(2, second);
@@ -151,8 +95,8 @@ TEST(Preemption, WorkOnAPictureGoesOnWithTheNextWhoWantsIt) {
   EXPECT_FALSE(encoder.leave(3, second)) << "no part in it";
   ASSERT_TRUE(encoder.leave(1, first)) << "the second must ask again, or nobody may finish";
   encoder.want(2, second);
-  EXPECT_EQ(encoder.blocks_left(second), kBlocks - 10);
-  const Result<MediaFeatures> features = encoder.run(second.feature, kBlocks - 10);
+  EXPECT_EQ(encoder.blocks_left(second), kFakeBlocks - 10);
+  const Result<MediaFeatures> features = encoder.run(second.feature, kFakeBlocks - 10);
   ASSERT_TRUE(features.is_ok()) << features.status().message();
   EXPECT_NE(*features, nullptr);
   EXPECT_FALSE(encoder.leave(2, second)) << "done";

@@ -3,11 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 namespace triptych {
+namespace {
 
-PrepPool::PrepPool(std::shared_ptr<const RequestPreparer> preparer, const PrepLimits& limits)
-    : preparer_(std::move(preparer)), limits_(limits) {
+/// What a prepared request keeps until it ends: its pixels, which a preempted sequence may have to
+/// encode again, and its ids.
+uint64_t bytes_of(const PreparedRequest& request) {
+  uint64_t out = request.ids.size() * sizeof(int32_t);
+  for (const auto& media : request.media) out += static_cast<uint64_t>(media->pixels.n_bytes());
+  return out;
+}
+
+}  // namespace
+
+PrepPool::PrepPool(std::shared_ptr<const RequestPreparer> preparer, const PrepLimits& limits,
+                   HostBudget& host)
+    : preparer_(std::move(preparer)), limits_(limits), host_(&host) {
   threads_.emplace_back([this] { work(text_); });
   for (int i = 0; i < std::max(1, limits_.threads); ++i)
     threads_.emplace_back([this] { work(media_); });
@@ -20,49 +33,58 @@ PrepPool::~PrepPool() {
   }
   ready_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  for (std::deque<Job>* queue : {&text_, &media_}) {
-    for (Job& job : *queue) job.done(Status(StatusCode::kCancelled, "the engine is stopping"));
-  }
 }
 
-Status PrepPool::submit(Request request, Done done) {
-  TRIPTYCH_ASSIGN_OR_RETURN(const RequestCost cost, preparer_->cost(request));
-  const bool has_media = cost.n_media > 0;
+Status PrepPool::submit(PrepJob job) {
+  TRIPTYCH_ASSIGN_OR_RETURN(const RequestCost cost, preparer_->cost(job.request));
+  TRIPTYCH_ASSIGN_OR_RETURN(HostBudget::Share host, host_->take(cost.host_bytes));
   {
     const std::lock_guard lock(mutex_);
     if (n_requests_ >= limits_.max_requests) {
       return resource_exhausted(fmt::format(
           "{} requests are waiting to be prepared, the limit; try again later", n_requests_));
     }
-    if (cost.host_bytes > limits_.max_host_bytes - host_bytes_) {
-      return resource_exhausted(
-          fmt::format("the request's media take {} MiB of host memory, {} of {} MiB are in use; "
-                      "try again later",
-                      cost.host_bytes >> 20, host_bytes_ >> 20, limits_.max_host_bytes >> 20));
-    }
     ++n_requests_;
-    host_bytes_ += cost.host_bytes;
-    (has_media ? media_ : text_).push_back({std::move(request), cost.host_bytes, std::move(done)});
+    (cost.n_media > 0 ? media_ : text_).push_back({std::move(job), std::move(host)});
   }
   ready_.notify_all();
   return Status::ok();
 }
 
-void PrepPool::work(std::deque<Job>& queue) {
+void PrepPool::forget(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  for (std::deque<Queued>* queue : {&text_, &media_}) {
+    n_requests_ -= std::erase_if(*queue, [&](const Queued& work) { return work.job.id == id; });
+  }
+}
+
+void PrepPool::work(std::deque<Queued>& queue) {
   ThreadPool own(1);
   for (;;) {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [&] { return stopping_ || !queue.empty(); });
     if (stopping_) return;
-    Job job = std::move(queue.front());
+    Queued next = std::move(queue.front());
     queue.pop_front();
     lock.unlock();
-    Result<PreparedRequest> prepared = preparer_->prepare(job.request, own);
+    std::optional<Result<PreparedRequest>> prepared = prepare(next.job, own);
+    next.job.request = {};
     lock.lock();
     --n_requests_;
-    host_bytes_ -= job.host_bytes;
     lock.unlock();
-    job.done(std::move(prepared));
+    if (!prepared) continue;
+    if (prepared->is_ok()) next.host.shrink(bytes_of(**prepared));
+    next.job.done(std::move(*prepared), std::move(next.host));
+  }
+}
+
+/// Nothing when nobody waits for the request. A fault of the preparer ends its request alone.
+std::optional<Result<PreparedRequest>> PrepPool::prepare(PrepJob& job, ThreadPool& own) const {
+  if (!job.begin(PrepStage::kProcess)) return std::nullopt;
+  try {
+    return preparer_->prepare(job.request, {own, job.tenant, job.begin});
+  } catch (const std::exception& e) {
+    return internal_error(fmt::format("preparing the request threw: {}", e.what()));
   }
 }
 

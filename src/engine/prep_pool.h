@@ -5,51 +5,66 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "engine/host_budget.h"
 #include "request/request_preparer.h"
 
 namespace triptych {
 
 struct PrepLimits {
-  int threads = 2;                              ///< at least 1, for media; text has its own
-  size_t max_requests = 256;                    ///< waiting or in preparation
-  uint64_t max_host_bytes = uint64_t{2} << 30;  ///< of their media, by RequestCost
+  int threads = 2;            ///< at least 1, for media; text has its own
+  size_t max_requests = 256;  ///< waiting or in preparation
+  /// Of all requests from submit until they end: by RequestCost, then what is left once prepared.
+  uint64_t max_host_bytes = uint64_t{2} << 30;
+};
+
+/// A request on its way through preparation.
+struct PrepJob {
+  uint64_t id = 0;
+  Request request;
+  uint32_t tenant = 0;
+  /// PrepContext::begin; asked for the first time before the preparation begins.
+  std::function<bool(PrepStage)> begin;
+  /// Called once, on a thread of the pool, unless `begin` or forget() came before.
+  std::function<void(Result<PreparedRequest>, HostBudget::Share)> done;
 };
 
 /// Prepares requests on threads of its own, bounded in number and bytes. Requests without media
 /// have a thread that never touches a picture, so no picture holds up a text.
 class PrepPool {
  public:
-  /// Called once for each request that was taken, on a thread of the pool.
-  using Done = std::function<void(Result<PreparedRequest>)>;
-
-  PrepPool(std::shared_ptr<const RequestPreparer> preparer, const PrepLimits& limits);
-  /// Requests that still wait end with kCancelled.
+  /// `host` outlives the pool.
+  PrepPool(std::shared_ptr<const RequestPreparer> preparer, const PrepLimits& limits,
+           HostBudget& host);
+  /// Drops the requests that still wait.
   ~PrepPool();
 
-  /// Costs the request by its headers and queues it. kResourceExhausted when the queue is full, or
-  /// the caller's fault; `done` is not called then.
-  Status submit(Request request, Done done);
+  /// Costs the request by its headers and queues it. kResourceExhausted when the queue or the host
+  /// memory is full, or the caller's fault.
+  Status submit(PrepJob job);
+  /// Drops a request that still waits: it is never prepared.
+  void forget(uint64_t id);
 
  private:
-  struct Job {
-    Request request;
-    uint64_t host_bytes = 0;
-    Done done;
+  struct Queued {
+    PrepJob job;
+    HostBudget::Share host;
   };
 
-  void work(std::deque<Job>& queue);
+  void work(std::deque<Queued>& queue);
+  std::optional<Result<PreparedRequest>> prepare(PrepJob& job, ThreadPool& own) const;
 
   std::shared_ptr<const RequestPreparer> preparer_;
   const PrepLimits limits_;
+  HostBudget* host_;
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::deque<Job> text_;
-  std::deque<Job> media_;
+  std::deque<Queued> text_;
+  std::deque<Queued> media_;
   size_t n_requests_ = 0;
-  uint64_t host_bytes_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

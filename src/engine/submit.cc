@@ -23,19 +23,18 @@ uint64_t item_number(const MediaId& feature) {
   return out;
 }
 
-std::vector<MediaUse> uses_of(const std::shared_ptr<const PreparedRequest>& request,
-                              uint32_t tenant) {
+std::vector<MediaUse> uses_of(const PreparedRequest& request, uint32_t tenant) {
   std::vector<MediaUse> out;
   const std::string salt = tenant_salt(tenant);
-  for (const PreparedMedia& media : request->media) {
-    const Shape& shape = media.pixels.view().shape;
-    const FeatureSource source{.pixels = media.id,
+  for (const std::shared_ptr<const PreparedMedia>& media : request.media) {
+    const Shape& shape = media->pixels.view().shape;
+    const FeatureSource source{.pixels = media->id,
                                .n_frames = 1,
                                .height = shape[shape.rank() - 2],
                                .width = shape[shape.rank() - 1],
                                .tower = kThisModel,
                                .tenant = salt};
-    out.push_back({.media = {request, &media}, .feature = feature_id(source), .features = nullptr});
+    out.push_back({.media = media, .feature = feature_id(source), .features = nullptr});
   }
   return out;
 }
@@ -65,7 +64,7 @@ Status Engine::check(const PreparedRequest& request) const {
   for (const Span& span : request.spans) {
     if (span.media >= request.media.size() || span.position < 0 ||
         span.position + span.length > n_prompt ||
-        span.length != request.media[span.media].n_tokens) {
+        span.length != request.media[span.media]->n_tokens) {
       return internal_error(
           fmt::format("span at {} of {} rows does not fit its media or the prompt", span.position,
                       span.length));
@@ -83,7 +82,7 @@ Result<SequencePages> Engine::make_pages(const PreparedRequest& request,
   std::vector<MediaRun> runs;
   std::vector<MediaId> kept;
   for (const Span& span : request.spans) {
-    runs.push_back({span.position, span.length, request.media[span.media].modality});
+    runs.push_back({span.position, span.length, request.media[span.media]->modality});
     kept.push_back(media[span.media].feature);
   }
   TRIPTYCH_ASSIGN_OR_RETURN(PageLayout layout,
@@ -95,10 +94,11 @@ Result<SequencePages> Engine::make_pages(const PreparedRequest& request,
   return SequencePages(index_, std::move(layout), root, std::move(kept));
 }
 
-Result<uint64_t> Engine::submit(PreparedRequest request, const SubmitOptions& options) {
+Result<uint64_t> Engine::submit(PreparedRequest request, const SubmitOptions& options,
+                                std::optional<double> arrival_ms) {
   TRIPTYCH_RETURN_IF_ERROR(check(request));
   const auto shared = std::make_shared<const PreparedRequest>(std::move(request));
-  std::vector<MediaUse> media = uses_of(shared, options.tenant);
+  std::vector<MediaUse> media = uses_of(*shared, options.tenant);
   TRIPTYCH_ASSIGN_OR_RETURN(SequencePages pages, make_pages(*shared, options, media));
   const uint64_t seed = seeds_.next();
   TRIPTYCH_ASSIGN_OR_RETURN(Sampler sampler, make_sampler(*shared, seed, 0));
@@ -108,7 +108,7 @@ Result<uint64_t> Engine::submit(PreparedRequest request, const SubmitOptions& op
   s.seed = seed;
   s.n_forks = static_cast<uint32_t>(shared->sampling.n - 1);
   s.media = std::move(media);
-  s.arrival_ms = now_ms_();
+  s.arrival_ms = arrival_ms.value_or(now_ms_());
   const int64_t free_pages = runner_->pages().n_pages() - s.kv.layout().n_pages();
   const int64_t room = std::min(runner_->limits().context_tokens - s.n_tokens(),
                                 free_pages * kPageTokens + unused_slots(s.kv.layout()));

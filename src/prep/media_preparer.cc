@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+
 namespace triptych {
 
 Result<RequestCost> MediaPreparer::cost(const Request& request) const {
@@ -18,6 +21,41 @@ Result<RequestCost> MediaPreparer::cost(const Request& request) const {
     return out_of_range(fmt::format("the request's media take {} tokens, the context holds {}",
                                     out.media_tokens, context_limit_));
   }
+  // A token is about a byte of text at least, or a row of a media item.
+  uint64_t text_bytes = request.raw_prompt.size();
+  for (const RequestMessage& message : request.messages) {
+    for (const RequestPart& part : message.parts) text_bytes += part.text.size();
+  }
+  out.host_bytes +=
+      text_bytes + sizeof(int32_t) * (text_bytes + static_cast<uint64_t>(out.media_tokens));
+  return out;
+}
+
+Result<PreparedRequest> MediaPreparer::prepare(const Request& request,
+                                               const PrepContext& context) const {
+  const auto start = std::chrono::steady_clock::now();
+  const Status ended(StatusCode::kCancelled, "the request has ended");
+  if (!context.begin(PrepStage::kProcess)) return ended;
+  TRIPTYCH_ASSIGN_OR_RETURN(PreparedRequest out,
+                            preprocessor_->prepare_prompt(request, context_limit_));
+  for (const MediaItem& item : request.media) {
+    if (!context.begin(PrepStage::kProcess)) return ended;
+    const MediaId id = preprocessor_->pixels_id(item);
+    const auto same = std::find_if(out.media.begin(), out.media.end(),
+                                   [&](const auto& media) { return media->id == id; });
+    if (same != out.media.end()) {
+      out.media.push_back(*same);
+      continue;
+    }
+    if (!context.begin(PrepStage::kDecode)) return ended;
+    auto media = flights_.run({context.tenant, id}, [&] {
+      return preprocessor_->prepare_media(item, id, context.pool, *registry_);
+    });
+    if (!media.is_ok()) return media.status().with_context(item.name);
+    out.media.push_back(std::move(*media));
+  }
+  out.prep_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return out;
 }
 

@@ -2,12 +2,14 @@
 
 #include <memory>
 
+#include "prep/media_flights.h"
 #include "prep/preprocessor.h"
 #include "request/request_preparer.h"
 
 namespace triptych {
 
-/// A Preprocessor as the engine's preparation threads call it.
+/// A Preprocessor as the engine's preparation threads call it: the same media in one request, or in
+/// several at once, are prepared once.
 class MediaPreparer final : public RequestPreparer {
  public:
   /// `registry` outlives the object. `context_limit` as for Preprocessor::prepare.
@@ -18,14 +20,14 @@ class MediaPreparer final : public RequestPreparer {
         registry_(&registry) {}
 
   Result<RequestCost> cost(const Request& request) const override;
-  Result<PreparedRequest> prepare(const Request& request, ThreadPool& pool) const override {
-    return preprocessor_->prepare(request, context_limit_, pool, *registry_);
-  }
+  Result<PreparedRequest> prepare(const Request& request,
+                                  const PrepContext& context) const override;
 
  private:
   std::shared_ptr<const Preprocessor> preprocessor_;
   int64_t context_limit_;
   TensorRegistry* registry_;
+  mutable MediaFlights flights_;
 };
 
 }  // namespace triptych

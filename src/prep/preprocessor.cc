@@ -163,12 +163,25 @@ Status Preprocessor::prepare_sampling(const SamplingParams& sampling, PreparedRe
 Result<PreparedRequest> Preprocessor::prepare(const Request& request, int64_t context_limit,
                                               ThreadPool& pool, TensorRegistry& registry) const {
   const auto start = std::chrono::steady_clock::now();
+  TRIPTYCH_ASSIGN_OR_RETURN(PreparedRequest out, prepare_prompt(request, context_limit));
+  for (const MediaItem& item : request.media) {
+    auto media = prepare_media(item, pixels_id(item), pool, registry);
+    if (!media.is_ok()) return media.status().with_context(item.name);
+    out.media.push_back(std::move(*media));
+  }
+  out.prep_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return out;
+}
+
+Result<PreparedRequest> Preprocessor::prepare_prompt(const Request& request,
+                                                     int64_t context_limit) const {
   PreparedRequest out;
   TRIPTYCH_RETURN_IF_ERROR(prepare_sampling(request.sampling, out));
-  std::vector<ImageCost> costs;
+  std::vector<int64_t> media_rows;
   for (const MediaItem& item : request.media) {
     TRIPTYCH_ASSIGN_OR_RETURN(const ImageCost item_cost, cost(item));
-    costs.push_back(item_cost);
+    media_rows.push_back(item_cost.n_tokens);
   }
   TRIPTYCH_ASSIGN_OR_RETURN(const EncodedPrompt encoded, encode(request));
 
@@ -184,7 +197,7 @@ Result<PreparedRequest> Preprocessor::prepare(const Request& request, int64_t co
   for (size_t i = 0; i < encoded.ids.size(); ++i) {
     if (next_slot < encoded.slots.size() && encoded.slots[next_slot].index == i) {
       const size_t media = in_order[encoded.slots[next_slot].ordinal];
-      const int64_t n = costs[media].n_tokens;
+      const int64_t n = media_rows[media];
       out.spans.push_back({static_cast<int64_t>(out.ids.size()), n, media});
       out.ids.insert(out.ids.end(), static_cast<size_t>(n), encoded.ids[i]);
       media_tokens += n;
@@ -201,29 +214,10 @@ Result<PreparedRequest> Preprocessor::prepare(const Request& request, int64_t co
         "an answer: shorten it by at least {}",
         n_prompt, media_tokens, context_limit, n_prompt - context_limit + 1));
   }
-  for (size_t i = 0; i < request.media.size(); ++i) {
-    TRIPTYCH_ASSIGN_OR_RETURN(PreparedMedia media,
-                              prepare_image(request.media[i], costs[i], pool, registry));
-    out.media.push_back(std::move(media));
-  }
-  out.prep_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return out;
 }
 
-Result<PreparedMedia> Preprocessor::prepare_image(const MediaItem& item, const ImageCost& cost,
-                                                  ThreadPool& pool,
-                                                  TensorRegistry& registry) const {
-  Result<PixelTensor> pixels = preprocess_image(bytes_of(item), *recipe_, options_.decode, pool);
-  if (!pixels.is_ok()) return pixels.status().with_context(item.name);
-  PreparedMedia out;
-  out.n_tokens = cost.n_tokens;
-  out.source_width = cost.header.width;
-  out.source_height = cost.header.height;
-  TRIPTYCH_ASSIGN_OR_RETURN(out.pixels,
-                            Tensor::allocate(DType::kF32, Shape{3, pixels->height, pixels->width}));
-  std::memcpy(out.pixels.f32(), pixels->values.data(), pixels->values.size() * sizeof(float));
-  // Identity: content, then pixels = content + recipe and its version.
+MediaId Preprocessor::pixels_id(const MediaItem& item) const {
   Blake3Hasher hasher;
   const Blake3Hash content = blake3(bytes_of(item));
   hasher.update_framed(
@@ -231,12 +225,29 @@ Result<PreparedMedia> Preprocessor::prepare_image(const MediaItem& item, const I
   hasher.update_framed(image_recipe_key(*recipe_));
   hasher.update_framed(fmt::format("v{} background {}", kImageRecipeVersion,
                                    fmt::join(options_.decode.background, ",")));
-  out.id = hasher.hash();
-  registry.publish(
-      "pixel_values", "prep", Modality::kImage, out.pixels.view(),
-      fmt::format("{}x{} resized to {}x{}, {} tokens", cost.header.width, cost.header.height,
-                  cost.plan.resized_width, cost.plan.resized_height, cost.n_tokens));
-  return out;
+  return hasher.hash();
+}
+
+Result<std::shared_ptr<const PreparedMedia>> Preprocessor::prepare_media(
+    const MediaItem& item, const MediaId& id, ThreadPool& pool, TensorRegistry& registry) const {
+  TRIPTYCH_ASSIGN_OR_RETURN(const ImageHeader header,
+                            probe_image(bytes_of(item), options_.decode.limits));
+  TRIPTYCH_ASSIGN_OR_RETURN(const ImagePlan plan,
+                            plan_image(header.width, header.height, *recipe_));
+  auto out = std::make_shared<PreparedMedia>();
+  out->id = id;
+  out->source_width = header.width;
+  out->source_height = header.height;
+  TRIPTYCH_ASSIGN_OR_RETURN(out->n_tokens, spec_.image_tokens(plan.width, plan.height));
+  TRIPTYCH_ASSIGN_OR_RETURN(const PixelTensor pixels,
+                            preprocess_image(bytes_of(item), *recipe_, options_.decode, pool));
+  TRIPTYCH_ASSIGN_OR_RETURN(out->pixels,
+                            Tensor::allocate(DType::kF32, Shape{3, pixels.height, pixels.width}));
+  std::memcpy(out->pixels.f32(), pixels.values.data(), pixels.values.size() * sizeof(float));
+  registry.publish("pixel_values", "prep", Modality::kImage, out->pixels.view(),
+                   fmt::format("{}x{} resized to {}x{}, {} tokens", header.width, header.height,
+                               plan.resized_width, plan.resized_height, out->n_tokens));
+  return std::shared_ptr<const PreparedMedia>(std::move(out));
 }
 
 }  // namespace triptych

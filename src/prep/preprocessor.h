@@ -43,11 +43,21 @@ class Preprocessor {
   /// Sizes and tokens of a picture; no pixel is decoded. Errors name `item`.
   Result<ImageCost> cost(const MediaItem& item) const;
 
-  /// Prepares a request. kOutOfRange with both numbers when the prompt does not leave room for one
-  /// token in `context_limit`: before any pixel is decoded. So are bad sampling fields (ids beyond
-  /// the vocabulary too) and a grammar that does not compile.
+  /// Prepares a request: its prompt, then its media.
   Result<PreparedRequest> prepare(const Request& request, int64_t context_limit, ThreadPool& pool,
                                   TensorRegistry& registry) const;
+
+  /// All but the media. kOutOfRange with both numbers when the prompt does not leave room for one
+  /// token in `context_limit`; bad sampling fields (ids beyond the vocabulary too) and a grammar
+  /// that does not compile are errors as well. No pixel is decoded.
+  Result<PreparedRequest> prepare_prompt(const Request& request, int64_t context_limit) const;
+
+  /// Identity of the pixels of an item that cost() takes: its bytes, the recipe and its version.
+  MediaId pixels_id(const MediaItem& item) const;
+  /// Decodes and preprocesses an item whose pixels_id() is `id`. Errors do not name the item.
+  Result<std::shared_ptr<const PreparedMedia>> prepare_media(const MediaItem& item,
+                                                             const MediaId& id, ThreadPool& pool,
+                                                             TensorRegistry& registry) const;
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
@@ -59,8 +69,6 @@ class Preprocessor {
   Result<EncodedPrompt> encode(const Request& request) const;
   Status prepare_sampling(const SamplingParams& sampling, PreparedRequest& out) const;
   Status add_missing_bos(EncodedPrompt& encoded) const;
-  Result<PreparedMedia> prepare_image(const MediaItem& item, const ImageCost& cost,
-                                      ThreadPool& pool, TensorRegistry& registry) const;
 
   ModelSpec spec_;
   PrepOptions options_;

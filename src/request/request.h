@@ -65,7 +65,8 @@ struct PreparedMedia {
 struct PreparedRequest {
   std::vector<int32_t> ids;  ///< media positions hold the media token's id
   std::vector<Span> spans;   ///< by position
-  std::vector<PreparedMedia> media;
+  std::vector<std::shared_ptr<const PreparedMedia>>
+      media;  ///< shared by requests that show the same
   SamplingParams sampling;
   std::shared_ptr<const TokenConstraintSource> constraint;  ///< of sampling.grammar; null: free
   int64_t n_known_tokens = 0;  ///< ids the tokenizer can spell; logits beyond are never drawn

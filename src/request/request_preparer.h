@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "base/thread_pool.h"
 #include "request/request.h"
 
@@ -9,7 +11,23 @@ namespace triptych {
 struct RequestCost {
   int64_t n_media = 0;
   int64_t media_tokens = 0;
-  uint64_t host_bytes = 0;  ///< encoded files, decoded pixels and tensors of all its media
+  /// Encoded files, decoded pixels and tensors of all its media; texts and ids.
+  uint64_t host_bytes = 0;
+};
+
+/// What preparation is at.
+enum class PrepStage : uint8_t {
+  kProcess,  ///< template, tokens, grammar, identities
+  kDecode,   ///< a media item: decoding and its recipe, which run row by row in one pass
+};
+
+/// What prepare() has beside the request.
+struct PrepContext {
+  ThreadPool& pool;     ///< the calling thread's own
+  uint32_t tenant = 0;  ///< tenants do not share media that are being prepared
+  /// Told of each stage as it begins. False: nobody waits for the request any more, and prepare()
+  /// ends with kCancelled.
+  std::function<bool(PrepStage)> begin;
 };
 
 /// From a request to what the engine takes. The engine knows preparation by this interface only.
@@ -19,8 +37,9 @@ class RequestPreparer {
   virtual ~RequestPreparer() = default;
   /// No pixel is decoded. Errors are the caller's fault and name the part.
   virtual Result<RequestCost> cost(const Request& request) const = 0;
-  /// Decodes, preprocesses, tokenises; `pool` is the calling thread's own.
-  virtual Result<PreparedRequest> prepare(const Request& request, ThreadPool& pool) const = 0;
+  /// Decodes, preprocesses, tokenises.
+  virtual Result<PreparedRequest> prepare(const Request& request,
+                                          const PrepContext& context) const = 0;
 };
 
 }  // namespace triptych

@@ -146,7 +146,7 @@ TEST(F60, EveryBlockStaysFiniteOverColoursAndSizes) {
     request.sampling.max_tokens = 2;
     Result<PreparedRequest> prepared = runner->prepare(request);
     ASSERT_TRUE(prepared.is_ok());
-    const View pixels = prepared->media[0].pixels.view();
+    const View pixels = prepared->media[0]->pixels.view();
     for (int64_t i = 0; i < pixels.shape.n_elements(); ++i) pixels.f32()[i] = 60;
     ASSERT_TRUE(runner->engine->submit(std::move(*prepared)).is_ok());
     while (!runner->engine->idle()) runner->engine->step();
