@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "backends/backend_list.h"
@@ -28,6 +29,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   set_log_level(level);
   engine_options.limits.context_tokens = options.context_tokens;
   engine_options.limits.max_sequences = options.max_sequences;
+  engine_options.config.failure_folder = std::filesystem::temp_directory_path();
   if (!options.caches) {
     engine_options.config.prefix_cache = false;
     engine_options.config.encoder_cache_bytes = 0;

@@ -100,7 +100,7 @@ std::vector<SequenceEvent> Engine::step() {
   if (sequences_.empty()) return events;
   const Result<Snapshot> seen = snapshot();
   if (!seen.is_ok()) {  // a table that cannot be described is our fault: nobody can go on
-    while (!sequences_.empty()) fail(*sequences_.begin()->second, seen.status(), events);
+    fail_all(seen.status(), nullptr, events);
     return events;
   }
   const StepPlan plan = plan_step(*seen, config_.scheduler, predictors_);
@@ -109,6 +109,9 @@ std::vector<SequenceEvent> Engine::step() {
   start(plan, events);
   encode(plan, events);
   forward(plan, events);
+  if (config_.check_invariants) {
+    if (const Status kept = check_invariants(); !kept.is_ok()) fail_all(kept, &plan, events);
+  }
   return events;
 }
 
@@ -249,10 +252,12 @@ void Engine::forward(const StepPlan& plan, Events& events) {
   const Result<View> logits = runner_->forward(batch);
   const double step_ms = now_ms_() - start;
   if (rows.size() == plan.rows.size()) predictors_.cost.observe(plan.rows_shape, step_ms);
+  Status error = logits.status();
+  if (error.code() == StatusCode::kInternal) error = fail_engine(error, &plan);
   int64_t next_logits = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!logits.is_ok()) {
-      fail(*rows[i].sequence, logits.status(), events);
+      fail(*rows[i].sequence, error, events);
       continue;
     }
     const float* own =

@@ -15,12 +15,20 @@
 
 namespace triptych {
 
-/// What the caches of an engine may keep, and how it schedules.
+#ifdef NDEBUG
+inline constexpr bool kDebugBuild = false;
+#else
+inline constexpr bool kDebugBuild = true;
+#endif
+
+/// What the caches of an engine may keep, how it schedules, and how it fails.
 struct EngineConfig {
   SchedulerConfig scheduler;
   bool prefix_cache = true;                            ///< share KV pages of equal beginnings
   uint64_t encoder_cache_bytes = uint64_t{256} << 20;  ///< features that outlive their request
   uint64_t media_bytes_cap = uint64_t{1} << 30;        ///< pixels and encoder state in work
+  bool check_invariants = kDebugBuild;                 ///< after each step
+  std::string failure_folder;  ///< a step that fails leaves a snapshot here; empty: none
 };
 
 struct EngineOptions {
@@ -38,7 +46,7 @@ struct SequenceEvent {
 };
 
 /// The step loop: plan, reserve, encode, forward, sample, commit over any number of sequences
-/// (engine/CONTRACT.md). All calls come from one thread.
+/// (engine/CONTRACT.md). All calls come from one thread but now_ms().
 class Engine {
  public:
   /// Loads weights and takes all memory of the plan.
@@ -52,15 +60,18 @@ class Engine {
   ~Engine();
 
   /// Takes a request. kInvalidArgument for an empty prompt or ids outside the vocabulary,
-  /// kOutOfRange when the prompt does not fit the context.
+  /// kOutOfRange when the prompt does not fit the context, kUnavailable behind a failure().
   /// `arrival_ms`: on the engine's clock; nothing: now.
   Result<uint64_t> submit(PreparedRequest request, const SubmitOptions& options = {},
                           std::optional<double> arrival_ms = std::nullopt);
 
   /// One step of work. Returns what it produced, which may be nothing. A fault inside a sequence
   /// ends that sequence with a kError event and frees its memory; a fault of the whole forward pass
-  /// ends all sequences that were in it.
+  /// ends all sequences that were in it, and is a failure() when it is kInternal.
   std::vector<SequenceEvent> step();
+  /// Why the engine takes no more requests (kUnavailable): the first step that failed as a whole,
+  /// and the file with the snapshot of it. Those that were not in it go on. Ok: it has not failed.
+  const Status& failure() const { return failure_; }
 
   /// The answers to the request end at the next step, with what they have.
   void cancel(uint64_t request);
@@ -118,6 +129,9 @@ class Engine {
   void emit(const Sequence& sequence, TokenEvent event, Events& events);
   int64_t n_open(uint64_t group) const;
   void finish(Sequence& sequence, TokenEvent last, Events& events);
+  Status fail_engine(const Status& cause, const StepPlan* plan);
+  void fail_all(const Status& cause, const StepPlan* plan, Events& events);
+  std::string write_failure(const Status& cause, const StepPlan* plan) const;
   void fail(Sequence& sequence, Status error, Events& events) {
     finish(sequence, {.finish = FinishReason::kError, .error = std::move(error)}, events);
   }
@@ -137,6 +151,7 @@ class Engine {
   SamplerScratch sampler_scratch_;
   uint64_t next_id_ = 1;
   bool did_something_ = false;
+  Status failure_;
   std::map<uint64_t, std::unique_ptr<Sequence>> sequences_;  ///< by arrival
 };
 

@@ -45,6 +45,7 @@ Result<std::shared_ptr<TokenStream>> MultiModalEngine::submit(Request request,
   std::shared_ptr<TokenStream> stream;
   {
     const std::lock_guard lock(mutex_);
+    TRIPTYCH_RETURN_IF_ERROR(status_.failure);
     if (draining_) return Status(StatusCode::kUnavailable, "the engine takes no more requests");
     stream = std::make_shared<TokenStream>(next_id_++);
     Open& open = open_[stream->id()];
@@ -90,6 +91,8 @@ EngineStatus MultiModalEngine::snapshot() const {
   const std::lock_guard lock(mutex_);
   EngineStatus out = status_;
   out.host_bytes = host_.in_use();
+  if (draining_) out.health = EngineHealth::kDraining;
+  if (!out.failure.is_ok()) out.health = EngineHealth::kFailed;
   for (const auto& [id, request] : open_) out.n_preparing += request.sequence == 0;
   return out;
 }
@@ -240,6 +243,7 @@ void MultiModalEngine::route(std::vector<SequenceEvent> events) {
 
 EngineStatus MultiModalEngine::status_now() const {
   EngineStatus out;
+  out.failure = engine_->failure();
   engine_->count(out.n_waiting, out.n_running);
   const PagePool& pages = engine_->runner().pages();
   out.free_pages = pages.n_free();

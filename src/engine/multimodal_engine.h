@@ -14,8 +14,16 @@
 
 namespace triptych {
 
+enum class EngineHealth : uint8_t {
+  kReady,
+  kDraining,  ///< finishes what it has and takes no more
+  kFailed,    ///< the same, because a step failed
+};
+
 /// A look at the engine between two steps.
 struct EngineStatus {
+  EngineHealth health = EngineHealth::kReady;
+  Status failure;  ///< of kFailed: the cause, and the file with the snapshot (Engine::failure)
   int64_t n_preparing = 0;
   uint64_t host_bytes = 0;  ///< of all requests in work (PrepLimits::max_host_bytes)
   int64_t n_waiting = 0;
@@ -40,8 +48,8 @@ class MultiModalEngine {
   MultiModalEngine& operator=(const MultiModalEngine&) = delete;
 
   /// Refuses at once what cannot be taken: the caller's fault by the headers, a full queue, no host
-  /// memory, a draining engine (kUnavailable). Everything later is an event of the stream. Arrival
-  /// and deadline count from here.
+  /// memory, an engine that drains or has failed (kUnavailable). Everything later is an event of
+  /// the stream. Arrival and deadline count from here.
   Result<std::shared_ptr<TokenStream>> submit(Request request, const SubmitOptions& options = {});
   /// The stream ends with kCancelled at the next step, also while the request is being prepared;
   /// nothing happens when it has ended.

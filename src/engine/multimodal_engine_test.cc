@@ -141,6 +141,7 @@ TEST(MultiModalEngine, DrainingFinishesWhatIsThereAndTakesNoMore) {
   const EngineStatus status = front.engine->snapshot();
   EXPECT_EQ(status.n_running + status.n_waiting + status.n_preparing, 0);
   EXPECT_EQ(status.free_pages + status.evictable_pages, status.total_pages);
+  EXPECT_EQ(status.health, EngineHealth::kDraining);
 }
 
 /// Submits random requests, cancels some and reads an event of others; the streams whose end has

@@ -96,6 +96,7 @@ Result<SequencePages> Engine::make_pages(const PreparedRequest& request,
 
 Result<uint64_t> Engine::submit(PreparedRequest request, const SubmitOptions& options,
                                 std::optional<double> arrival_ms) {
+  TRIPTYCH_RETURN_IF_ERROR(failure_);
   TRIPTYCH_RETURN_IF_ERROR(check(request));
   const auto shared = std::make_shared<const PreparedRequest>(std::move(request));
   std::vector<MediaUse> media = uses_of(*shared, options.tenant);
