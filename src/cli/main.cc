@@ -174,8 +174,8 @@ void add_commands(CLI::App& app, Options& o) {
       "A request: {\"id\": 1, \"messages\": [{\"role\": \"user\", \"content\": [{\"type\": "
       "\"image\", \"path\": \"a.png\"},\n{\"type\": \"text\", \"text\": \"What is it?\"}]}], "
       "\"max_tokens\": 64, \"temperature\": 0, \"class\": \"batch\"}\n"
-      "Pictures are files beside the request file. Each result is a line: id, text, finish_reason, "
-      "usage, or error.");
+      "Pictures are files beside the request file. Each result is a line: id, choices, usage (or "
+      "error) and timeline,\nwhich says in which stage the request's time went.");
 
   CLI::App* doctor =
       app.add_subcommand("doctor", "show what this machine offers and what would be faster");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <list>
 #include <thread>
@@ -47,6 +48,28 @@ Json usage_json(const Usage& usage, int64_t completion_tokens) {
   out.set("media_tokens", Json::integer(usage.media_tokens));
   out.set("completion_tokens", Json::integer(completion_tokens));
   return out;
+}
+
+Json timeline_json(const Timeline& timeline) {
+  Json out = Json::object();
+  out.set("total_ms", Json::number(timeline.clock.total_ms()));
+  for (size_t i = 0; i < kStages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    out.set(fmt::format("{}_ms", stage_name(stage)), Json::number(timeline.clock.ms(stage)));
+  }
+  out.set("media_tokens", Json::integer(timeline.media_tokens));
+  out.set("media_tokens_kept", Json::integer(timeline.media_tokens_kept));
+  out.set("media_bytes", Json::integer(static_cast<int64_t>(timeline.media_bytes)));
+  out.set("cache", Json::string(std::string(cache_tier_name(timeline.cache_tier()))));
+  out.set("cached_tokens", Json::integer(timeline.cached_tokens));
+  out.set("cached_media", Json::integer(timeline.cached_media));
+  return out;
+}
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 /// Keeps many requests in work and writes each one's line when it ends.
@@ -109,15 +132,17 @@ class Batch {
       if (all_ended) engine_.cancel(work.stream->id());  // stop strings ended what still draws
       return false;
     }
+    // Of several answers, the timeline of the one that ended last.
+    Json timeline = event.timeline ? timeline_json(*event.timeline) : Json();
     if (work.error.is_ok()) {
-      write_answer(work, event.usage);
+      write_answer(work, event.usage, std::move(timeline));
     } else {
-      write_error(work.line, work.id, work.error);
+      write_error(work.line, work.id, work.error, std::move(timeline));
     }
     return true;
   }
 
-  void write_answer(InWork& work, const Usage& usage) {
+  void write_answer(InWork& work, const Usage& usage, Json timeline) {
     Json choices = Json::array();
     for (Choice& choice : work.choices) {
       choice.text.end();
@@ -132,10 +157,11 @@ class Batch {
     line.set("line", Json::integer(work.line));
     line.set("choices", std::move(choices));
     line.set("usage", usage_json(usage, work.completion_tokens));
+    line.set("timeline", std::move(timeline));
     write(line);
   }
 
-  void write_error(int64_t number, const Json& id, const Status& status) {
+  void write_error(int64_t number, const Json& id, const Status& status, Json timeline = {}) {
     ++n_failed_;
     if (failure_.is_ok() || number < failed_line_) {
       failure_ = status;
@@ -145,6 +171,7 @@ class Batch {
     line.set("id", id);
     line.set("line", Json::integer(number));
     line.set("error", error_json(status));
+    if (!timeline.is_null()) line.set("timeline", std::move(timeline));
     write(line);
   }
 
@@ -210,8 +237,14 @@ Status run_jsonl(const RunOptions& options) {
       }
       const std::string source = fmt::format("{}:{}", options.jsonl, number);
       const Result<Json> json = parse_json(line);
-      batch.start(number, json.is_ok() ? read_request(JsonRef(*json, source), folder, defaults)
-                                       : json.status().with_context(source));
+      const double start = now_ms();
+      Result<RequestLine> request = json.is_ok()
+                                        ? read_request(JsonRef(*json, source), folder, defaults)
+                                        : json.status().with_context(source);
+      if (request.is_ok() && !request->request.media.empty()) {
+        request->options.fetch_ms = now_ms() - start;
+      }
+      batch.start(number, std::move(request));
     }
     if (!batch.poll()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     bar.update(batch.n_done() + n_blank, fmt::format("{} tokens", batch.n_tokens()));

@@ -22,6 +22,12 @@ struct RunOptions {
 /// "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "n", "stop",
 /// "ignore_eos", "class": "interactive", "standard" or "batch"}. "prompt" in place of "messages" is
 /// taken as it is.
+///
+/// A result: {"id", "line", "choices": [{"text", "finish_reason"}], "usage", "timeline":
+/// {"total_ms", a time for each stage ("fetch_ms", "queue_ms", "process_ms", "media_decode_ms",
+/// "wait_ms", "encode_ms", "prefill_ms", "decode_ms"; they sum to the total), "media_tokens",
+/// "media_tokens_kept", "media_bytes", "cache": "none", "encoder" or "prefix", "cached_tokens",
+/// "cached_media"}}; with "error" in place of choices and usage when it failed.
 Status run_jsonl(const RunOptions& options);
 
 }  // namespace triptych::cli

@@ -57,9 +57,10 @@ std::vector<Sequence*> Engine::fork(Sequence& sequence, Events& events) {
     other->media = s.media;
     for (MediaUse& use : other->media) use.features = nullptr;
     other->max_new = s.max_new;
-    other->arrival_ms = s.arrival_ms;
     other->running = running;
     other->usage = s.usage;
+    other->timeline = s.timeline;
+    note_stage(*other);
     if (running) {
       out.push_back(other.get());
       ++n_running;

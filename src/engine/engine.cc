@@ -79,6 +79,14 @@ Result<std::unique_ptr<Engine>> Engine::load(const Checkpoint& checkpoint, const
   return engine;
 }
 
+Stage Sequence::stage() const {
+  if (!running) return Stage::kWait;
+  for (const Span& span : request->spans) {
+    if (needs(span) && media[span.media].features == nullptr) return Stage::kEncode;
+  }
+  return usage.drawn_tokens == 0 || n_tokens() - n_cached() > 1 ? Stage::kPrefill : Stage::kDecode;
+}
+
 Sequence* Engine::find(uint64_t id) {
   const auto it = sequences_.find(id);
   return it == sequences_.end() ? nullptr : it->second.get();
@@ -145,12 +153,25 @@ void Engine::start(const StepPlan& plan, Events& events) {
 }
 
 Status Engine::admit(Sequence& sequence) {
-  TRIPTYCH_RETURN_IF_ERROR(sequence.kv.adopt(sequence.ids).status());
-  sequence.running = true;
-  for (const Span& span : sequence.request->spans) {
-    if (sequence.needs(span)) encoder_.want(sequence.id, sequence.media[span.media]);
+  Sequence& s = sequence;
+  TRIPTYCH_ASSIGN_OR_RETURN(const int64_t n_found, s.kv.adopt(s.ids));
+  s.running = true;
+  int64_t n_features = 0;
+  for (const Span& span : s.request->spans) {
+    if (!s.needs(span)) continue;
+    encoder_.want(s.id, s.media[span.media]);
+    n_features += s.media[span.media].features != nullptr;
   }
+  if (s.choice == 0 && s.usage.preemptions == 0) {  // later on it would find its own work
+    s.timeline.cached_tokens = n_found;
+    s.timeline.cached_media = n_features;
+  }
+  note_stage(s);
   return Status::ok();
+}
+
+void Engine::note_stage(Sequence& sequence) {
+  sequence.timeline.clock.enter(sequence.stage(), now_ms_());
 }
 
 /// Gives the pages back. What was drawn stays, and its keys and values are computed again when the
@@ -158,7 +179,9 @@ Status Engine::admit(Sequence& sequence) {
 void Engine::preempt(Sequence& sequence) {
   sequence.kv.release();
   sequence.running = false;
+  sequence.encoded_ms = kNotYet;
   ++sequence.usage.preemptions;
+  note_stage(sequence);
   std::vector<MediaId> given_up;
   for (MediaUse& use : sequence.media) {
     if (encoder_.leave(sequence.id, use)) given_up.push_back(use.feature);
@@ -191,11 +214,14 @@ void Engine::encode(const StepPlan& plan, Events& events) {
 /// Hands features to every running sequence that waits for them.
 void Engine::deliver(const MediaId& feature, const MediaFeatures& features) {
   for (const auto& [id, s] : sequences_) {
-    if (!s->running) continue;
+    if (s->stage() != Stage::kEncode) continue;
     for (const Span& span : s->request->spans) {
       MediaUse& use = s->media[span.media];
       if (use.feature == feature && s->needs(span)) use.features = features;
     }
+    if (s->stage() == Stage::kEncode) continue;
+    s->encoded_ms = now_ms_();
+    note_stage(*s);
   }
 }
 
@@ -249,6 +275,12 @@ void Engine::forward(const StepPlan& plan, Events& events) {
                      .wants_logits = s.n_cached() + row.n_rows == s.n_tokens()});
   }
   const double start = now_ms_();
+  for (const Row& row : rows) {
+    Sequence& s = *row.sequence;
+    if (std::isnan(s.encoded_ms) || s.n_cached() + row.n_rows < s.n_tokens()) continue;
+    encode_to_decode_ms_.add(start - s.encoded_ms);
+    s.encoded_ms = kNotYet;
+  }
   const Result<View> logits = runner_->forward(batch);
   const double step_ms = now_ms_() - start;
   if (rows.size() == plan.rows.size()) predictors_.cost.observe(plan.rows_shape, step_ms);
@@ -312,6 +344,7 @@ Status Engine::take_token(Sequence& sequence, DrawnToken drawn, Events& events) 
   }
   s.ids.push_back(drawn.token);
   TRIPTYCH_RETURN_IF_ERROR(s.kv.extend(1));
+  note_stage(s);
   emit(s, std::move(event), events);
   return Status::ok();
 }
@@ -332,13 +365,15 @@ void Engine::finish(Sequence& sequence, TokenEvent last, Events& events) {
     predictors_.lengths.observe(sequence.options.service_class, sequence.usage.drawn_tokens,
                                 last.finish == FinishReason::kStop);
   }
+  sequence.timeline.clock.end(now_ms_());
   // Answers that have not begun share the end of the one that was to start them.
   for (; sequence.n_forks > 0; --sequence.n_forks) {
-    events.push_back({last, sequence.usage});
+    events.push_back({last, sequence.usage, false, sequence.timeline});
     events.back().token.sequence = sequence.group;
     events.back().token.choice = sequence.n_forks;
   }
   emit(sequence, std::move(last), events);
+  events.back().timeline = std::move(sequence.timeline);
   std::vector<MediaId> given_up;
   for (const MediaUse& use : sequence.media) {
     if (encoder_.leave(sequence.id, use)) given_up.push_back(use.feature);

@@ -11,6 +11,7 @@
 #include "engine/model_runner.h"
 #include "engine/sequence.h"
 #include "engine/token_draw.h"
+#include "observe/sample_window.h"
 #include "sched/plan.h"
 
 namespace triptych {
@@ -41,8 +42,9 @@ struct EngineOptions {
 /// `token.finish` is not kNone is the answer's last.
 struct SequenceEvent {
   TokenEvent token;
-  Usage usage;                ///< so far, of this answer
-  bool ends_request = false;  ///< the last event of all n answers
+  Usage usage;                       ///< so far, of this answer
+  bool ends_request = false;         ///< the last event of all n answers
+  std::optional<Timeline> timeline;  ///< with the answer's last event
 };
 
 /// The step loop: plan, reserve, encode, forward, sample, commit over any number of sequences
@@ -61,9 +63,9 @@ class Engine {
 
   /// Takes a request. kInvalidArgument for an empty prompt or ids outside the vocabulary,
   /// kOutOfRange when the prompt does not fit the context, kUnavailable behind a failure().
-  /// `arrival_ms`: on the engine's clock; nothing: now.
+  /// `begun`: arrival and what was done before, on the engine's clock; nothing: it arrives now.
   Result<uint64_t> submit(PreparedRequest request, const SubmitOptions& options = {},
-                          std::optional<double> arrival_ms = std::nullopt);
+                          std::optional<Timeline> begun = std::nullopt);
 
   /// One step of work. Returns what it produced, which may be nothing. A fault inside a sequence
   /// ends that sequence with a kError event and frees its memory; a fault of the whole forward pass
@@ -87,6 +89,8 @@ class Engine {
   ModelRunner& model_runner() { return *model_runner_; }
   const Predictors& predictors() const { return predictors_; }
   const PrefixIndex& prefix_index() const { return index_; }
+  /// From the last features of a sequence to the start of the step that draws its first token. ms.
+  const SampleWindow& encode_to_decode_ms() const { return encode_to_decode_ms_; }
   const EncoderCache& encoder_cache() const { return encoder_.cache(); }
   /// What the scheduler would see now.
   Result<Snapshot> snapshot();
@@ -115,6 +119,7 @@ class Engine {
   void start(const StepPlan& plan, Events& events);
   Status admit(Sequence& sequence);
   void preempt(Sequence& sequence);
+  void note_stage(Sequence& sequence);
   void encode(const StepPlan& plan, Events& events);
   void deliver(const MediaId& feature, const MediaFeatures& features);
   void ask_again(const MediaId& feature);
@@ -152,6 +157,7 @@ class Engine {
   uint64_t next_id_ = 1;
   bool did_something_ = false;
   Status failure_;
+  SampleWindow encode_to_decode_ms_;
   std::map<uint64_t, std::unique_ptr<Sequence>> sequences_;  ///< by arrival
 };
 

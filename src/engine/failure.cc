@@ -47,7 +47,7 @@ Json json_of(const Sequence& s) {
        {"cancelled", Json::boolean(s.cancelled)},
        {"class", Json::string(std::string(service_class_name(s.options.service_class)))},
        {"tenant", Json::integer(s.options.tenant)},
-       {"arrival_ms", Json::number(s.arrival_ms)},
+       {"arrival_ms", Json::number(s.arrival_ms())},
        {"deadline_ms", Json::number(s.options.deadline_ms)},
        {"prompt_tokens", Json::integer(s.n_prompt())},
        {"tokens", Json::integer(s.n_tokens())},

@@ -13,10 +13,16 @@ constexpr std::chrono::milliseconds kIdleStep{1};
 // While requests with a time limit are being prepared the clock is asked at least this often.
 constexpr double kExpiryCheckMs = 10;
 
+Timeline begin_timeline(double now_ms, double fetch_ms) {
+  Timeline out{{fetch_ms > 0 ? Stage::kFetch : Stage::kQueue, now_ms - fetch_ms}, now_ms};
+  out.clock.enter(Stage::kQueue, now_ms);
+  return out;
+}
+
 }  // namespace
 
 double MultiModalEngine::Open::expires_ms() const {
-  return options.deadline_ms > 0 ? arrival_ms + options.deadline_ms : kNever;
+  return options.deadline_ms > 0 ? timeline.arrival_ms + options.deadline_ms : kNever;
 }
 
 MultiModalEngine::MultiModalEngine(std::unique_ptr<Engine> engine,
@@ -51,7 +57,7 @@ Result<std::shared_ptr<TokenStream>> MultiModalEngine::submit(Request request,
     Open& open = open_[stream->id()];
     open = {.stream = stream,
             .options = options,
-            .arrival_ms = engine_->now_ms(),
+            .timeline = begin_timeline(engine_->now_ms(), options.fetch_ms),
             .n_choices = static_cast<uint32_t>(request.sampling.n)};
     next_expiry_ms_ = std::min(next_expiry_ms_, open.expires_ms());
   }
@@ -60,6 +66,9 @@ Result<std::shared_ptr<TokenStream>> MultiModalEngine::submit(Request request,
   const auto done = [this, id](Result<PreparedRequest> prepared, HostBudget::Share host) {
     {
       const std::lock_guard lock(mutex_);
+      const auto open = open_.find(id);
+      if (open == open_.end()) return;  // it ended while it was prepared
+      open->second.timeline.clock.enter(Stage::kWait, engine_->now_ms());
       arrivals_.push_back({id, std::move(prepared), std::move(host)});
     }
     work_.notify_all();
@@ -146,11 +155,15 @@ void MultiModalEngine::wait_for_work(std::unique_lock<std::mutex>& lock, bool di
 }
 
 /// Whether preparing the request is still worth it. Called by the threads of the pool.
-bool MultiModalEngine::begin(uint64_t id, PrepStage) {
+bool MultiModalEngine::begin(uint64_t id, PrepStage stage) {
   const std::lock_guard lock(mutex_);
   const auto found = open_.find(id);
   if (stopping_ || found == open_.end()) return false;
-  return engine_->now_ms() < found->second.expires_ms();  // end_expired() will say so
+  const double now_ms = engine_->now_ms();
+  if (now_ms >= found->second.expires_ms()) return false;  // end_expired() will say so
+  const bool decodes = stage == PrepStage::kDecode;
+  found->second.timeline.clock.enter(decodes ? Stage::kMediaDecode : Stage::kProcess, now_ms);
+  return true;
 }
 
 void MultiModalEngine::take_cancels() {
@@ -181,11 +194,12 @@ void MultiModalEngine::end_expired() {
       continue;
     }
     prep_->forget(it->first);
-    it = end(it, FinishReason::kError,
-             Status(StatusCode::kDeadlineExceeded,
-                    fmt::format("the request waited or was prepared for {:.0f} ms, its deadline is "
-                                "{:.0f} ms",
-                                now_ms - request.arrival_ms, request.options.deadline_ms)));
+    it =
+        end(it, FinishReason::kError,
+            Status(StatusCode::kDeadlineExceeded,
+                   fmt::format("the request waited or was prepared for {:.0f} ms, its deadline is "
+                               "{:.0f} ms",
+                               now_ms - request.timeline.arrival_ms, request.options.deadline_ms)));
   }
 }
 
@@ -198,7 +212,7 @@ void MultiModalEngine::start(Arrival arrival) {
   lock.unlock();
   const Result<uint64_t> sequence =
       arrival.prepared.is_ok()
-          ? engine_->submit(std::move(*arrival.prepared), request.options, request.arrival_ms)
+          ? engine_->submit(std::move(*arrival.prepared), request.options, request.timeline)
           : arrival.prepared.status();
   lock.lock();
   if (!sequence.is_ok()) {
@@ -214,10 +228,12 @@ void MultiModalEngine::start(Arrival arrival) {
 MultiModalEngine::Requests::iterator MultiModalEngine::end(Requests::iterator request,
                                                            FinishReason reason, Status error) {
   const uint32_t n = request->second.n_choices;
+  Timeline& timeline = request->second.timeline;
+  timeline.clock.end(engine_->now_ms());
   for (uint32_t choice = 0; choice < n; ++choice) {
     TokenEvent last{.sequence = request->first, .finish = reason, .error = error, .choice = choice};
     request->second.stream->push(
-        {.token = std::move(last), .usage = {}, .ends_request = choice + 1 == n});
+        {.token = std::move(last), .ends_request = choice + 1 == n, .timeline = timeline});
   }
   const auto next = open_.erase(request);
   if (open_.empty()) idle_.notify_all();
@@ -225,9 +241,9 @@ MultiModalEngine::Requests::iterator MultiModalEngine::end(Requests::iterator re
 }
 
 void MultiModalEngine::route(std::vector<SequenceEvent> events) {
-  const EngineStatus status = status_now();
+  EngineStatus status = status_now();
   const std::lock_guard lock(mutex_);
-  status_ = status;
+  status_ = std::move(status);
   for (SequenceEvent& event : events) {
     const auto number = by_sequence_.find(event.token.sequence);
     const auto found = open_.find(number->second);
@@ -250,6 +266,9 @@ EngineStatus MultiModalEngine::status_now() const {
   out.evictable_pages = pages.n_reclaimable();
   out.total_pages = pages.n_pages();
   out.step_error_p95 = engine_->predictors().cost.p95_relative_error();
+  const SampleWindow& gauge = engine_->encode_to_decode_ms();
+  const bool same = gauge.n_seen() == status_.encode_to_decode_ms.n_seen;
+  out.encode_to_decode_ms = same ? status_.encode_to_decode_ms : gauge.summary();
   out.prefix = engine_->prefix_index().stats();
   out.encoder = engine_->encoder_cache().stats();
   return out;

@@ -31,7 +31,8 @@ struct EngineStatus {
   int64_t free_pages = 0;
   int64_t evictable_pages = 0;
   int64_t total_pages = 0;
-  double step_error_p95 = 0;  ///< relative, of the predicted step times
+  double step_error_p95 = 0;          ///< relative, of the predicted step times
+  SampleSummary encode_to_decode_ms;  ///< Engine::encode_to_decode_ms
   PrefixIndexStats prefix;
   EncoderCacheStats encoder;
 };
@@ -68,7 +69,7 @@ class MultiModalEngine {
   struct Open {
     std::shared_ptr<TokenStream> stream;
     SubmitOptions options;
-    double arrival_ms = 0;
+    Timeline timeline;  ///< until it is in the engine
     uint32_t n_choices = 1;
     uint64_t sequence = 0;  ///< 0 while it is prepared
     HostBudget::Share host = {};

@@ -8,6 +8,7 @@
 #include "cache/kv/sequence_pages.h"
 #include "engine/media_encoder.h"
 #include "engine/sampler.h"
+#include "observe/timeline.h"
 #include "request/request.h"
 #include "sched/snapshot.h"
 
@@ -19,6 +20,8 @@ struct SubmitOptions {
   uint32_t tenant = 0;  ///< for fairness; tenants share no cached prefix or features either
   /// From the arrival; 0: none. An answer that is not finished by then ends with kDeadlineExceeded.
   double deadline_ms = 0;
+  /// That the caller took to get the media, before submit: the timeline begins with it.
+  double fetch_ms = 0;
 };
 
 /// A request in work. Written by the engine's thread alone.
@@ -48,19 +51,22 @@ struct Sequence {
   bool running = false;
   bool cancelled = false;
 
-  double arrival_ms = 0;  ///< on the engine's clock, as all times
-  double first_token_ms = kNotYet;
+  double first_token_ms = kNotYet;  ///< on the engine's clock, as all times
   double last_token_ms = kNotYet;
+  double encoded_ms = kNotYet;  ///< when the last features came, until the step that needs them all
   Usage usage;
+  Timeline timeline;
 
   int64_t n_tokens() const { return static_cast<int64_t>(ids.size()); }
   int64_t n_prompt() const { return usage.prompt_tokens; }
   int64_t n_cached() const { return kv.n_stored(); }
   /// Whether a span's features must be there before its rows can run.
   bool needs(const Span& span) const { return span.position + span.length > n_cached(); }
+  double arrival_ms() const { return timeline.arrival_ms; }
   double expires_ms() const {
-    return options.deadline_ms > 0 ? arrival_ms + options.deadline_ms : kNever;
+    return options.deadline_ms > 0 ? arrival_ms() + options.deadline_ms : kNever;
   }
+  Stage stage() const;
 };
 
 }  // namespace triptych

@@ -95,7 +95,7 @@ Result<SequencePages> Engine::make_pages(const PreparedRequest& request,
 }
 
 Result<uint64_t> Engine::submit(PreparedRequest request, const SubmitOptions& options,
-                                std::optional<double> arrival_ms) {
+                                std::optional<Timeline> begun) {
   TRIPTYCH_RETURN_IF_ERROR(failure_);
   TRIPTYCH_RETURN_IF_ERROR(check(request));
   const auto shared = std::make_shared<const PreparedRequest>(std::move(request));
@@ -109,7 +109,8 @@ Result<uint64_t> Engine::submit(PreparedRequest request, const SubmitOptions& op
   s.seed = seed;
   s.n_forks = static_cast<uint32_t>(shared->sampling.n - 1);
   s.media = std::move(media);
-  s.arrival_ms = arrival_ms.value_or(now_ms_());
+  s.timeline = begun ? std::move(*begun) : Timeline{{Stage::kWait, now_ms_()}, now_ms_()};
+  note_stage(s);
   const int64_t free_pages = runner_->pages().n_pages() - s.kv.layout().n_pages();
   const int64_t room = std::min(runner_->limits().context_tokens - s.n_tokens(),
                                 free_pages * kPageTokens + unused_slots(s.kv.layout()));
@@ -117,6 +118,10 @@ Result<uint64_t> Engine::submit(PreparedRequest request, const SubmitOptions& op
   s.max_new = wanted > 0 ? std::min(wanted, room) : room;
   s.usage = Usage{.prompt_tokens = s.n_tokens(), .prep_ms = shared->prep_ms};
   for (const Span& span : shared->spans) s.usage.media_tokens += span.length;
+  s.timeline.media_tokens = s.timeline.media_tokens_kept = s.usage.media_tokens;
+  for (const auto& item : shared->media) {
+    s.timeline.media_bytes += static_cast<uint64_t>(item->pixels.n_bytes());
+  }
   sequences_[s.id] = std::move(sequence);
   return s.id;
 }
@@ -168,7 +173,7 @@ Result<SequenceState> Engine::describe(Sequence& sequence) {
   out.id = s.id;
   out.service_class = s.options.service_class;
   out.tenant = s.options.tenant;
-  out.arrival_ms = s.arrival_ms;
+  out.arrival_ms = s.arrival_ms();
   out.expires_ms = s.expires_ms();
   out.first_token_ms = s.first_token_ms;
   out.last_token_ms = s.last_token_ms;

@@ -402,5 +402,33 @@ TEST(Program, RunAnswersAFileAndGoesOnBehindABadLine) {
   EXPECT_EQ(std::count(results->begin(), results->end(), '\n'), 3);
 }
 
+TEST(Program, RunSaysInWhichStageTheTimeOfARequestWent) {
+  const std::string folder = testing::TempDir();
+  const std::string in = folder + "timeline_requests.jsonl";
+  const std::string out = folder + "timeline_results.jsonl";
+  const std::string picture = std::filesystem::absolute("tests/eval/demo/images/042.jpg");
+  const std::string request =
+      "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image\", \"path\": \"" +
+      picture + "\"}, {\"type\": \"text\", \"text\": \"What is it?\"}]}]}\n";
+  ASSERT_TRUE(write_file(in, request).is_ok());
+  ASSERT_EQ(run("run models/demo --jsonl " + in + " --out " + out).code, 0);
+  const Result<Json> result = parse_json_file(out);
+  ASSERT_TRUE(result.is_ok()) << result.status().message();
+  const Json* timeline = result->find("timeline");
+  ASSERT_NE(timeline, nullptr);
+  double sum = 0;
+  for (const char* stage :
+       {"fetch", "queue", "process", "media_decode", "wait", "encode", "prefill", "decode"}) {
+    const Json* ms = timeline->find(std::string(stage) + "_ms");
+    ASSERT_NE(ms, nullptr) << stage;
+    EXPECT_GE(ms->number_value(), 0) << stage;
+    sum += ms->number_value();
+  }
+  EXPECT_NEAR(sum, timeline->find("total_ms")->number_value(), 1e-6 * sum);
+  EXPECT_GT(timeline->find("encode_ms")->number_value(), 0);
+  EXPECT_EQ(timeline->find("media_tokens")->int_value(), 576);
+  EXPECT_EQ(timeline->find("cache")->string_value(), "none");
+}
+
 }  // namespace
 }  // namespace triptych
