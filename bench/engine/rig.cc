@@ -1,16 +1,18 @@
 #include "rig.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <list>
 #include <random>
 #include <thread>
 
 #include "backends/backend_list.h"
 #include "base/file.h"
-#include "prep/media_preparer.h"
 
 namespace triptych::bench {
 namespace {
@@ -29,16 +31,18 @@ Result<std::unique_ptr<Engine>> load_engine(const std::string& model, EngineOpti
   return Engine::load(*checkpoint, backend, options);
 }
 
-Result<Rig> Rig::start(const std::string& model, const EngineOptions& options) {
+Result<Rig> Rig::start(const std::string& model, const EngineOptions& options,
+                       const PrepLimits& limits) {
   Rig rig;
   TRIPTYCH_ASSIGN_OR_RETURN(rig.checkpoint, Checkpoint::open(model));
   TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*rig.checkpoint));
   TRIPTYCH_ASSIGN_OR_RETURN(rig.prep, Preprocessor::load(*rig.checkpoint, spec));
   TRIPTYCH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(model, options));
-  const int64_t context = engine->model_runner().plan().context_tokens;
-  auto preparer =
-      std::make_shared<MediaPreparer>(rig.prep, context, engine->model_runner().registry());
-  rig.engine = std::make_unique<MultiModalEngine>(std::move(engine), preparer, PrepLimits{});
+  rig.plan = engine->model_runner().plan();
+  rig.preparer = std::make_shared<const CountingPreparer>(std::make_unique<const MediaPreparer>(
+      rig.prep, rig.plan.context_tokens, engine->model_runner().registry()));
+  rig.inner = engine.get();
+  rig.engine = std::make_unique<MultiModalEngine>(std::move(engine), rig.preparer, limits);
   return rig;
 }
 
@@ -69,7 +73,10 @@ std::vector<Answered> play(MultiModalEngine& engine, const std::vector<Arrival>&
       bool ended = false;
       while (const auto event = it->stream->poll()) {
         Answered& answer = out[it->index];
-        if (event->token.token >= 0 && ++answer.n_tokens == 1) answer.first_token_ms = now_ms();
+        if (event->token.token >= 0) {
+          if (answer.tokens.empty()) answer.first_token_ms = now_ms();
+          answer.tokens.push_back(event->token.token);
+        }
         if (!event->token.error.is_ok()) answer.error = event->token.error;
         if (event->ends_request) {
           answer.end_ms = now_ms();
@@ -128,6 +135,13 @@ double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   const auto rank = static_cast<size_t>(std::ceil(q * static_cast<double>(values.size())));
   return values[std::min(values.size() - 1, rank > 0 ? rank - 1 : 0)];
+}
+
+double resident_mib() {
+  int64_t n_all = 0;
+  int64_t n_resident = 0;
+  std::ifstream("/proc/self/statm") >> n_all >> n_resident;
+  return static_cast<double>(n_resident * sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
 }  // namespace triptych::bench

@@ -33,7 +33,7 @@ Result<double> measure(const std::string& model, size_t at_once, size_t n, const
   for (const Answered& answer : answers) {
     TRIPTYCH_RETURN_IF_ERROR(answer.error);
     end = std::max(end, answer.end_ms);
-    tokens += answer.n_tokens;
+    tokens += answer.n_tokens();
   }
   return static_cast<double>(tokens) / end * 1e3;
 }
