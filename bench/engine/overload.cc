@@ -5,17 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <random>
 #include <thread>
 
-#include "pictures.h"
-#include "rig.h"
+#include "load.h"
 
 namespace triptych::bench {
 namespace {
 
-constexpr double kPictureShare = 0.3;
-constexpr int64_t kAnswer = 32;
 constexpr int64_t kSequences = 32;
 constexpr double kLowerRates[] = {0.6, 0.8, 1.0, 1.25, 1.5, 2.0};
 constexpr double kLowerSeconds = 20;
@@ -32,44 +28,6 @@ EngineOptions options() {
   // What is left of the target is a margin for those that the engine is at work on.
   for (ClassPolicy& policy : out.config.scheduler.classes) policy.shed_factor = 0.8;
   return out;
-}
-
-/// Numbers the pictures of the whole run, so that none comes twice.
-class Source {
- public:
-  Request next(std::mt19937& random) {
-    if (std::uniform_real_distribution<double>()(random) >= kPictureShare) {
-      return text_request(static_cast<uint32_t>(random()), kAnswer);
-    }
-    return picture_request(synthetic_picture(n_pictures_++, 320, 240), kAnswer);
-  }
-
- private:
-  uint32_t n_pictures_ = 0;
-};
-
-std::vector<Arrival> poisson(double per_s, double seconds, Source& source) {
-  std::mt19937 random(static_cast<uint32_t>(per_s * 1000));
-  std::exponential_distribution<double> gap(per_s);
-  std::vector<Arrival> out;
-  for (double at = gap(random); at < seconds; at += gap(random)) {
-    Request request = source.next(random);
-    const bool picture = !request.media.empty();
-    out.push_back({.at_ms = at * 1e3, .has_picture = picture, .request = std::move(request)});
-  }
-  return out;
-}
-
-/// Requests a second with as many in work as the engine holds.
-double capacity(MultiModalEngine& engine, Source& source) {
-  std::mt19937 random(3);
-  std::vector<Arrival> arrivals;
-  for (int i = 0; i < 400; ++i) arrivals.push_back({.request = source.next(random)});
-  double end = 0;
-  for (const Answered& answer : play(engine, arrivals, kSequences)) {
-    end = std::max(end, answer.end_ms);
-  }
-  return static_cast<double>(arrivals.size()) / end * 1e3;
 }
 
 struct Figures {
@@ -106,13 +64,13 @@ Figures measure(MultiModalEngine& engine, const std::vector<Arrival>& arrivals, 
 
 Status run(const std::string& model) {
   TRIPTYCH_ASSIGN_OR_RETURN(const Rig rig, Rig::start(model, options()));
-  Source source;
-  const double most = capacity(*rig.engine, source);
+  MixedLoad source(1);
+  const double most = source.capacity(*rig.engine, kSequences);
   fmt::print("capacity {:.1f} requests/s, 30 % with a picture\n", most);
   fmt::print("{:<10}{:>12}{:>18}{:>14}{:>12}{:>14}\n", "of it", "offered/s", "within target/s",
              "TTFT P99 ms", "refused %", "memory +%");
   const auto at = [&](double load, double seconds) {
-    const std::vector<Arrival> arrivals = poisson(load * most, seconds, source);
+    const std::vector<Arrival> arrivals = source.arrivals(load * most, seconds);
     const Figures f = measure(*rig.engine, arrivals, seconds);
     fmt::print("{:<10.1f}{:>12.1f}{:>18.1f}{:>14.0f}{:>12.1f}{:>14.2f}\n", load, load * most,
                f.goodput, f.ttft_p99_ms, 100 * f.refused, 100 * f.growth);

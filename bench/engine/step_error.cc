@@ -4,47 +4,25 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <random>
 #include <thread>
 
-#include "pictures.h"
-#include "rig.h"
+#include "load.h"
 
 namespace triptych::bench {
 namespace {
 
-constexpr double kPictureShare = 0.3;
 constexpr double kLoad = 0.7;
 constexpr double kSeconds = 40;
 constexpr double kWarmSeconds = 10;
 constexpr int64_t kSequences = 32;
 
-Request make_request(uint32_t number, std::mt19937& random) {
-  const auto answer = static_cast<int64_t>(16 + random() % 48);
-  return std::uniform_real_distribution<double>()(random) < kPictureShare
-             ? picture_request(synthetic_picture(number, 320, 240), answer)
-             : text_request(number, answer);
-}
-
 Status run(const std::string& model) {
   EngineOptions options;
   options.limits.max_sequences = kSequences;
   TRIPTYCH_ASSIGN_OR_RETURN(const Rig rig, Rig::start(model, options));
-  std::mt19937 random(1);
-  uint32_t number = 0;
-  std::vector<Arrival> full;
-  for (int i = 0; i < 200; ++i) full.push_back({.request = make_request(number++, random)});
-  double end = 0;
-  for (const Answered& answer : play(*rig.engine, full, kSequences)) {
-    end = std::max(end, answer.end_ms);
-  }
-  const double rate = kLoad * static_cast<double>(full.size()) / end * 1e3;
-
-  std::vector<Arrival> arrivals;
-  std::exponential_distribution<double> gap(rate);
-  for (double at = gap(random); at < kSeconds; at += gap(random)) {
-    arrivals.push_back({.at_ms = at * 1e3, .request = make_request(number++, random)});
-  }
+  MixedLoad load(1);
+  const double rate = kLoad * load.capacity(*rig.engine, kSequences);
+  const std::vector<Arrival> arrivals = load.arrivals(rate, kSeconds);
   std::vector<double> errors;
   std::thread watch([&] {
     std::this_thread::sleep_for(std::chrono::duration<double>(kWarmSeconds));
