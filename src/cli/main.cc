@@ -41,6 +41,12 @@ void add_session(CLI::App& app, SessionOptions& s) {
                  "write every tensor at a stage boundary to this file, as JSON lines");
 }
 
+void add_trace(CLI::App& app, SessionOptions& s) {
+  app.add_option("--trace", s.trace_file,
+                 "write what requests, steps and threads did to this file, as JSON that "
+                 "ui.perfetto.dev opens");
+}
+
 void add_sampling(CLI::App& app, SamplingFlags& s) {
   const std::string group = "Sampling (defaults: the checkpoint's generation_config.json)";
   app.add_option("--temperature", s.temperature,
@@ -105,6 +111,7 @@ void add_grammar(CLI::App& app, SamplingFlags& s) {
 
 void add_chat(CLI::App& app, ChatOptions& o) {
   add_session(app, o.session);
+  add_trace(app, o.session);
   app.add_option("PROMPT", o.prompt,
                  "question; without one and at a terminal a conversation starts");
   app.add_option("-i,--image", o.images, "picture to ask about; may be repeated")
@@ -165,6 +172,7 @@ void add_commands(CLI::App& app, Options& o) {
 
   CLI::App* run = app.add_subcommand("run", "answer a file of requests, many at once");
   add_session(*run, o.run.session);
+  add_trace(*run, o.run.session);
   run->add_option("--jsonl", o.run.jsonl, "file of requests, one JSON object a line")->required();
   run->add_option("-o,--out", o.run.out, "file for the results (default: stdout)");
   run->add_option("--concurrency", o.run.concurrency, "requests in work at once")

@@ -62,7 +62,8 @@ Json timeline_json(const Timeline& timeline) {
   out.set("media_bytes", Json::integer(static_cast<int64_t>(timeline.media_bytes)));
   out.set("cache", Json::string(std::string(cache_tier_name(timeline.cache_tier()))));
   out.set("cached_tokens", Json::integer(timeline.cached_tokens));
-  out.set("cached_media", Json::integer(timeline.cached_media));
+  out.set("media_in_prefix", Json::integer(timeline.media_in_prefix));
+  out.set("media_in_encoder", Json::integer(timeline.media_in_encoder));
   return out;
 }
 

@@ -27,7 +27,8 @@ struct RunOptions {
 /// {"total_ms", a time for each stage ("fetch_ms", "queue_ms", "process_ms", "media_decode_ms",
 /// "wait_ms", "encode_ms", "prefill_ms", "decode_ms"; they sum to the total), "media_tokens",
 /// "media_tokens_kept", "media_bytes", "cache": "none", "encoder" or "prefix", "cached_tokens",
-/// "cached_media"}}; with "error" in place of choices and usage when it failed.
+/// "media_in_prefix", "media_in_encoder"}}; with "error" in place of choices and usage when it
+/// failed.
 Status run_jsonl(const RunOptions& options);
 
 }  // namespace triptych::cli

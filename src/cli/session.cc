@@ -9,11 +9,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/answer_text.h"
-#include "prep/media_preparer.h"
 
 namespace triptych::cli {
 
-struct Session::Trace {
+struct Session::TensorTrace {
   std::ofstream file;
 };
 
@@ -41,16 +40,22 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
                                                {.chat_template_file = options.chat_template_file}));
   TRIPTYCH_ASSIGN_OR_RETURN(const Backend backend,
                             backends().front().make(engine_options.settings));
+  if (!options.trace_file.empty()) {
+    TRIPTYCH_ASSIGN_OR_RETURN(session->trace_, TraceWriter::open(options.trace_file));
+    engine_options.config.trace = session->trace_.get();
+  }
   TRIPTYCH_ASSIGN_OR_RETURN(session->engine_,
                             Engine::load(*session->checkpoint_, backend, engine_options));
+  session->preparer_ = std::make_shared<const MediaPreparer>(
+      session->prep_, session->context_tokens(), session->runner().registry());
   if (!options.trace_tensors_file.empty()) {
-    session->trace_ = std::make_unique<Trace>();
-    session->trace_->file.open(options.trace_tensors_file);
-    if (!session->trace_->file) {
+    session->tensor_trace_ = std::make_unique<TensorTrace>();
+    session->tensor_trace_->file.open(options.trace_tensors_file);
+    if (!session->tensor_trace_->file) {
       return invalid_argument(options.trace_tensors_file + ": cannot be written");
     }
     session->engine_->model_runner().registry().set_sink(
-        [trace = session->trace_.get()](const TensorRecord& r) {
+        [trace = session->tensor_trace_.get()](const TensorRecord& r) {
           trace->file << to_json_line(r) << '\n';
           trace->file.flush();
         });
@@ -59,18 +64,28 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
 }
 
 Result<Answer> Session::answer(const Request& request, const OnText& on_text) {
-  TRIPTYCH_ASSIGN_OR_RETURN(
-      PreparedRequest prepared,
-      prep_->prepare(request, context_tokens(), engine_->model_runner().pool(),
-                     engine_->model_runner().registry()));
-  return answer_prepared(std::move(prepared), on_text);
+  const double now_ms = engine_->now_ms();
+  Timeline timeline{{Stage::kProcess, now_ms}, now_ms};
+  const auto begin = [&](PrepStage stage) {
+    timeline.clock.enter(stage_of(stage), engine_->now_ms());
+    return true;
+  };
+  TRIPTYCH_ASSIGN_OR_RETURN(PreparedRequest prepared,
+                            preparer_->prepare(request, {.pool = runner().pool(), .begin = begin}));
+  return run(std::move(prepared), std::move(timeline), on_text);
 }
 
 Result<Answer> Session::answer_prepared(PreparedRequest prepared, const OnText& on_text) {
+  return run(std::move(prepared), std::nullopt, on_text);
+}
+
+Result<Answer> Session::run(PreparedRequest prepared, std::optional<Timeline> begun,
+                            const OnText& on_text) {
   AnswerText text(prep_->shared_tokenizer(), prepared.sampling);
   Answer answer;
   answer.prompt_ids = prepared.ids;
-  TRIPTYCH_ASSIGN_OR_RETURN(const uint64_t id, engine_->submit(std::move(prepared)));
+  TRIPTYCH_ASSIGN_OR_RETURN(const uint64_t id,
+                            engine_->submit(std::move(prepared), {}, std::move(begun)));
   bool wanted = true;
   const auto emit = [&](const std::string& piece) {
     if (piece.empty()) return;
@@ -84,6 +99,10 @@ Result<Answer> Session::answer_prepared(PreparedRequest prepared, const OnText& 
       continue;
     }
     answer.usage = events.front().usage;
+    if (trace_ != nullptr && events.front().timeline) {
+      trace_->answer(id, 0, *events.front().timeline,
+                     finish_reason_name(events.front().token.finish));
+    }
     const TokenEvent* event = &events.front().token;
     if (event->finish == FinishReason::kError) return event->error;
     if (event->token >= 0) {
@@ -108,8 +127,7 @@ Result<Answer> Session::answer_prepared(PreparedRequest prepared, const OnText& 
 }
 
 std::unique_ptr<MultiModalEngine> Session::start() {
-  auto preparer = std::make_shared<MediaPreparer>(prep_, context_tokens(), runner().registry());
-  return std::make_unique<MultiModalEngine>(std::move(engine_), std::move(preparer), PrepLimits{});
+  return std::make_unique<MultiModalEngine>(std::move(engine_), preparer_, PrepLimits{});
 }
 
 Result<MediaItem> load_media(const std::string& path) {

@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/multimodal_engine.h"
+#include "prep/media_preparer.h"
 #include "prep/preprocessor.h"
 #include "request/request.h"
 #include "weights/checkpoint.h"
@@ -17,6 +19,7 @@ struct SessionOptions {
   std::string model;  ///< folder of a checkpoint, or a .gguf file
   std::string chat_template_file;
   std::string trace_tensors_file;  ///< JSON lines of every tensor at a stage boundary
+  std::string trace_file;          ///< trace events of requests, steps and threads (TraceWriter)
   int64_t context_tokens = 0;      ///< 0: the model's
   int64_t max_sequences = 1;       ///< in work at once
   bool caches = true;              ///< keep features and KV of earlier requests
@@ -58,13 +61,17 @@ class Session {
   int64_t context_tokens() const { return engine_->model_runner().plan().context_tokens; }
 
  private:
-  struct Trace;
+  struct TensorTrace;
   Session();
+  Result<Answer> run(PreparedRequest prepared, std::optional<Timeline> begun,
+                     const OnText& on_text);
 
+  std::unique_ptr<TraceWriter> trace_;  ///< outlives the engine
   std::unique_ptr<Checkpoint> checkpoint_;
   std::shared_ptr<const Preprocessor> prep_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Trace> trace_;
+  std::shared_ptr<const MediaPreparer> preparer_;
+  std::unique_ptr<TensorTrace> tensor_trace_;
 };
 
 /// Reads an encoded picture from disk; errors name the file.

@@ -51,7 +51,9 @@ Engine::Engine(std::unique_ptr<StepRunner> runner, const EngineConfig& config, C
       now_ms_(std::move(now_ms)),
       predictors_(priors_of(runner_->limits())),
       index_(runner_->pages(), recompute_cost_of(runner_->limits())),
-      encoder_(*runner_, config.encoder_cache_bytes) {}
+      encoder_(*runner_, config.encoder_cache_bytes) {
+  if (config_.trace != nullptr) track_ = config_.trace->add_track("engine");
+}
 
 Engine::~Engine() = default;
 
@@ -106,6 +108,8 @@ std::vector<SequenceEvent> Engine::step() {
   end_cancelled(events);
   did_something_ = !events.empty();
   if (sequences_.empty()) return events;
+  const auto mark = [this] { return config_.trace != nullptr ? now_ms_() : 0; };
+  StepTimes times{.plan = mark()};
   const Result<Snapshot> seen = snapshot();
   if (!seen.is_ok()) {  // a table that cannot be described is our fault: nobody can go on
     fail_all(seen.status(), nullptr, events);
@@ -115,8 +119,12 @@ std::vector<SequenceEvent> Engine::step() {
   fairness_ = plan.fairness;
   did_something_ = did_something_ || !plan.does_nothing();
   start(plan, events);
+  times.encode = mark();
   encode(plan, events);
+  times.forward = mark();
   forward(plan, events);
+  times.end = mark();
+  if (config_.trace != nullptr && did_something_) trace_step(plan, times);
   if (config_.check_invariants) {
     if (const Status kept = check_invariants(); !kept.is_ok()) fail_all(kept, &plan, events);
   }
@@ -156,15 +164,18 @@ Status Engine::admit(Sequence& sequence) {
   Sequence& s = sequence;
   TRIPTYCH_ASSIGN_OR_RETURN(const int64_t n_found, s.kv.adopt(s.ids));
   s.running = true;
-  int64_t n_features = 0;
+  int64_t n_in_prefix = 0;
+  int64_t n_in_encoder = 0;
   for (const Span& span : s.request->spans) {
+    n_in_prefix += !s.needs(span);
     if (!s.needs(span)) continue;
     encoder_.want(s.id, s.media[span.media]);
-    n_features += s.media[span.media].features != nullptr;
+    n_in_encoder += s.media[span.media].features != nullptr;
   }
   if (s.choice == 0 && s.usage.preemptions == 0) {  // later on it would find its own work
     s.timeline.cached_tokens = n_found;
-    s.timeline.cached_media = n_features;
+    s.timeline.media_in_prefix = n_in_prefix;
+    s.timeline.media_in_encoder = n_in_encoder;
   }
   note_stage(s);
   return Status::ok();

@@ -12,6 +12,7 @@
 #include "engine/sequence.h"
 #include "engine/token_draw.h"
 #include "observe/sample_window.h"
+#include "observe/trace_writer.h"
 #include "sched/plan.h"
 
 namespace triptych {
@@ -29,7 +30,8 @@ struct EngineConfig {
   uint64_t encoder_cache_bytes = uint64_t{256} << 20;  ///< features that outlive their request
   uint64_t media_bytes_cap = uint64_t{1} << 30;        ///< pixels and encoder state in work
   bool check_invariants = kDebugBuild;                 ///< after each step
-  std::string failure_folder;  ///< a step that fails leaves a snapshot here; empty: none
+  std::string failure_folder;    ///< a step that fails leaves a snapshot here; empty: none
+  TraceWriter* trace = nullptr;  ///< of steps and requests; outlives the engine; null: none
 };
 
 struct EngineOptions {
@@ -87,6 +89,7 @@ class Engine {
   StepRunner& runner() { return *runner_; }
   /// The runner, when load() made it.
   ModelRunner& model_runner() { return *model_runner_; }
+  TraceWriter* trace() const { return config_.trace; }
   const Predictors& predictors() const { return predictors_; }
   const PrefixIndex& prefix_index() const { return index_; }
   /// From the last features of a sequence to the start of the step that draws its first token. ms.
@@ -104,6 +107,13 @@ class Engine {
  private:
   using Events = std::vector<SequenceEvent>;
   struct Row;
+  /// When the parts of a step began and the last one ended. ms.
+  struct StepTimes {
+    double plan = 0;
+    double encode = 0;
+    double forward = 0;
+    double end = 0;
+  };
 
   Engine(std::unique_ptr<StepRunner> runner, const EngineConfig& config, Clock now_ms);
   Status check(const PreparedRequest& request) const;
@@ -119,6 +129,7 @@ class Engine {
   void start(const StepPlan& plan, Events& events);
   Status admit(Sequence& sequence);
   void preempt(Sequence& sequence);
+  void trace_step(const StepPlan& plan, const StepTimes& times) const;
   void note_stage(Sequence& sequence);
   void encode(const StepPlan& plan, Events& events);
   void deliver(const MediaId& feature, const MediaFeatures& features);
@@ -145,6 +156,7 @@ class Engine {
                       const View& logits, std::vector<double>& out);
 
   std::unique_ptr<StepRunner> runner_;
+  TraceWriter::Track track_ = 0;         ///< of this thread in the trace
   ModelRunner* model_runner_ = nullptr;  ///< runner_, when load() made it
   EngineConfig config_;
   Clock now_ms_;

@@ -30,7 +30,9 @@ MultiModalEngine::MultiModalEngine(std::unique_ptr<Engine> engine,
                                    const PrepLimits& limits)
     : engine_(std::move(engine)),
       host_(limits.max_host_bytes),
-      prep_(std::make_unique<PrepPool>(std::move(preparer), limits, host_)),
+      prep_(std::make_unique<PrepPool>(
+          std::move(preparer), limits, host_,
+          PrepTrace{engine_->trace(), [this] { return engine_->now_ms(); }})),
       thread_([this] { run(); }) {}
 
 // The engine's thread goes first: it ends all streams at once, whatever is still being prepared.
@@ -161,8 +163,7 @@ bool MultiModalEngine::begin(uint64_t id, PrepStage stage) {
   if (stopping_ || found == open_.end()) return false;
   const double now_ms = engine_->now_ms();
   if (now_ms >= found->second.expires_ms()) return false;  // end_expired() will say so
-  const bool decodes = stage == PrepStage::kDecode;
-  found->second.timeline.clock.enter(decodes ? Stage::kMediaDecode : Stage::kProcess, now_ms);
+  found->second.timeline.clock.enter(stage_of(stage), now_ms);
   return true;
 }
 
@@ -232,12 +233,20 @@ MultiModalEngine::Requests::iterator MultiModalEngine::end(Requests::iterator re
   timeline.clock.end(engine_->now_ms());
   for (uint32_t choice = 0; choice < n; ++choice) {
     TokenEvent last{.sequence = request->first, .finish = reason, .error = error, .choice = choice};
-    request->second.stream->push(
-        {.token = std::move(last), .ends_request = choice + 1 == n, .timeline = timeline});
+    push(request->second,
+         {.token = std::move(last), .ends_request = choice + 1 == n, .timeline = timeline});
   }
   const auto next = open_.erase(request);
   if (open_.empty()) idle_.notify_all();
   return next;
+}
+
+void MultiModalEngine::push(const Open& request, SequenceEvent event) const {
+  if (engine_->trace() != nullptr && event.timeline) {
+    engine_->trace()->answer(request.stream->id(), event.token.choice, *event.timeline,
+                             finish_reason_name(event.token.finish));
+  }
+  request.stream->push(std::move(event));
 }
 
 void MultiModalEngine::route(std::vector<SequenceEvent> events) {
@@ -249,7 +258,7 @@ void MultiModalEngine::route(std::vector<SequenceEvent> events) {
     const auto found = open_.find(number->second);
     event.token.sequence = number->second;
     const bool last = event.ends_request;
-    found->second.stream->push(std::move(event));
+    push(found->second, std::move(event));
     if (!last) continue;
     open_.erase(found);
     by_sequence_.erase(number);

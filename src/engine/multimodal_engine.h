@@ -83,6 +83,7 @@ class MultiModalEngine {
   bool begin(uint64_t id, PrepStage stage);
   void start(Arrival arrival);
   void route(std::vector<SequenceEvent> events);
+  void push(const Open& request, SequenceEvent event) const;
   EngineStatus status_now() const;
   // With `mutex_` held:
   void take_cancels();

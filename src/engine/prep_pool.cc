@@ -19,11 +19,12 @@ uint64_t bytes_of(const PreparedRequest& request) {
 }  // namespace
 
 PrepPool::PrepPool(std::shared_ptr<const RequestPreparer> preparer, const PrepLimits& limits,
-                   HostBudget& host)
-    : preparer_(std::move(preparer)), limits_(limits), host_(&host) {
-  threads_.emplace_back([this] { work(text_); });
-  for (int i = 0; i < std::max(1, limits_.threads); ++i)
-    threads_.emplace_back([this] { work(media_); });
+                   HostBudget& host, PrepTrace trace)
+    : preparer_(std::move(preparer)), limits_(limits), host_(&host), trace_(std::move(trace)) {
+  threads_.emplace_back([this] { work(text_, "prepare text"); });
+  for (int i = 0; i < std::max(1, limits_.threads); ++i) {
+    threads_.emplace_back([this, i] { work(media_, fmt::format("prepare media {}", i)); });
+  }
 }
 
 PrepPool::~PrepPool() {
@@ -58,8 +59,9 @@ void PrepPool::forget(uint64_t id) {
   }
 }
 
-void PrepPool::work(std::deque<Queued>& queue) {
+void PrepPool::work(std::deque<Queued>& queue, const std::string& name) {
   ThreadPool own(1);
+  const TraceWriter::Track track = trace_.writer != nullptr ? trace_.writer->add_track(name) : 0;
   for (;;) {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [&] { return stopping_ || !queue.empty(); });
@@ -67,8 +69,14 @@ void PrepPool::work(std::deque<Queued>& queue) {
     Queued next = std::move(queue.front());
     queue.pop_front();
     lock.unlock();
+    const auto n_media = static_cast<double>(next.job.request.media.size());
+    const double start_ms = trace_.writer != nullptr ? trace_.now_ms() : 0;
     std::optional<Result<PreparedRequest>> prepared = prepare(next.job, own);
     next.job.request = {};
+    if (trace_.writer != nullptr && prepared) {
+      trace_.writer->slice(track, fmt::format("request {}", next.job.id), start_ms, trace_.now_ms(),
+                           {{"media", n_media}});
+    }
     lock.lock();
     --n_requests_;
     lock.unlock();

@@ -6,10 +6,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "engine/host_budget.h"
+#include "observe/trace_writer.h"
 #include "request/request_preparer.h"
 
 namespace triptych {
@@ -32,13 +34,24 @@ struct PrepJob {
   std::function<void(Result<PreparedRequest>, HostBudget::Share)> done;
 };
 
+/// The stage of a request's timeline.
+inline Stage stage_of(PrepStage stage) {
+  return stage == PrepStage::kDecode ? Stage::kMediaDecode : Stage::kProcess;
+}
+
+/// Where the pool's threads write what they do, and the clock they read for it.
+struct PrepTrace {
+  TraceWriter* writer = nullptr;  ///< outlives the pool; null: nothing is traced
+  std::function<double()> now_ms;
+};
+
 /// Prepares requests on threads of its own, bounded in number and bytes. Requests without media
 /// have a thread that never touches a picture, so no picture holds up a text.
 class PrepPool {
  public:
   /// `host` outlives the pool.
   PrepPool(std::shared_ptr<const RequestPreparer> preparer, const PrepLimits& limits,
-           HostBudget& host);
+           HostBudget& host, PrepTrace trace);
   /// Drops the requests that still wait.
   ~PrepPool();
 
@@ -54,12 +67,13 @@ class PrepPool {
     HostBudget::Share host;
   };
 
-  void work(std::deque<Queued>& queue);
+  void work(std::deque<Queued>& queue, const std::string& name);
   std::optional<Result<PreparedRequest>> prepare(PrepJob& job, ThreadPool& own) const;
 
   std::shared_ptr<const RequestPreparer> preparer_;
   const PrepLimits limits_;
   HostBudget* host_;
+  const PrepTrace trace_;
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Queued> text_;

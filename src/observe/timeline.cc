@@ -36,6 +36,11 @@ std::string_view cache_tier_name(CacheTier tier) {
   return "";
 }
 
+CacheTier Timeline::cache_tier() const {
+  if (media_tokens > 0 ? media_in_prefix > 0 : cached_tokens > 0) return CacheTier::kPrefix;
+  return media_in_encoder > 0 ? CacheTier::kEncoder : CacheTier::kNone;
+}
+
 void StageClock::enter(Stage stage, double now_ms) {
   if (spans_.back().stage == stage) return;
   spans_.back().end_ms = now_ms;

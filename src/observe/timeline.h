@@ -50,7 +50,7 @@ class StageClock {
   std::vector<Span> spans_ = std::vector<Span>(1);
 };
 
-/// The deepest cache that spared a request work.
+/// The deepest cache that spared work on a request's media, or on its text when it has none.
 enum class CacheTier : uint8_t { kNone, kEncoder, kPrefix };
 /// "none", "encoder", "prefix".
 std::string_view cache_tier_name(CacheTier tier);
@@ -63,12 +63,10 @@ struct Timeline {
   int64_t media_tokens_kept = 0;  ///< and behind it
   uint64_t media_bytes = 0;       ///< of their pixels
   int64_t cached_tokens = 0;      ///< of the prompt, lent by the prefix cache
-  int64_t cached_media = 0;       ///< whose features the encoder cache had
+  int64_t media_in_prefix = 0;    ///< items among these
+  int64_t media_in_encoder = 0;   ///< items whose features the encoder cache had
 
-  CacheTier cache_tier() const {
-    if (cached_tokens > 0) return CacheTier::kPrefix;
-    return cached_media > 0 ? CacheTier::kEncoder : CacheTier::kNone;
-  }
+  CacheTier cache_tier() const;
 };
 
 }  // namespace triptych

@@ -26,9 +26,13 @@ TEST(StageClock, StagesFollowEachOtherAndSumToAllOfTheTime) {
 TEST(Timeline, TheDeepestCacheIsNamed) {
   Timeline timeline;
   EXPECT_EQ(cache_tier_name(timeline.cache_tier()), "none");
-  timeline.cached_media = 1;
+  timeline.cached_tokens = 2;
+  EXPECT_EQ(cache_tier_name(timeline.cache_tier()), "prefix") << "a text";
+  timeline.media_tokens = 576;
+  EXPECT_EQ(cache_tier_name(timeline.cache_tier()), "none") << "a few words spare no picture";
+  timeline.media_in_encoder = 1;
   EXPECT_EQ(cache_tier_name(timeline.cache_tier()), "encoder");
-  timeline.cached_tokens = 16;
+  timeline.media_in_prefix = 1;
   EXPECT_EQ(cache_tier_name(timeline.cache_tier()), "prefix");
 }
 

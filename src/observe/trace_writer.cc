@@ -76,12 +76,14 @@ void TraceWriter::answer(uint64_t request, uint32_t choice, const Timeline& time
   };
   const std::string name = fmt::format("request {}", request);
   const StageClock& clock = timeline.clock;
-  event('b', name, clock.start_ms(),
-        fmt::format(R"(,"args":{{"choice":{},"finish":{},"media_tokens":{},"media_tokens_kept":{},)"
-                    R"("media_bytes":{},"cache":{},"cached_tokens":{},"cached_media":{}}})",
-                    choice, quoted(finish), timeline.media_tokens, timeline.media_tokens_kept,
-                    timeline.media_bytes, quoted(cache_tier_name(timeline.cache_tier())),
-                    timeline.cached_tokens, timeline.cached_media));
+  event(
+      'b', name, clock.start_ms(),
+      fmt::format(
+          R"(,"args":{{"choice":{},"finish":{},"media_tokens":{},"media_tokens_kept":{},)"
+          R"("media_bytes":{},"cache":{},"cached_tokens":{},"media_in_prefix":{},"media_in_encoder":{}}})",
+          choice, quoted(finish), timeline.media_tokens, timeline.media_tokens_kept,
+          timeline.media_bytes, quoted(cache_tier_name(timeline.cache_tier())),
+          timeline.cached_tokens, timeline.media_in_prefix, timeline.media_in_encoder));
   for (const StageClock::Span& span : clock.spans()) {
     event('b', stage_name(span.stage), span.start_ms, "");
     event('e', stage_name(span.stage), span.end_ms, "");

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -428,6 +430,82 @@ TEST(Program, RunSaysInWhichStageTheTimeOfARequestWent) {
   EXPECT_GT(timeline->find("encode_ms")->number_value(), 0);
   EXPECT_EQ(timeline->find("media_tokens")->int_value(), 576);
   EXPECT_EQ(timeline->find("cache")->string_value(), "none");
+}
+
+std::string text_of(const Json& event, std::string_view key) {
+  const Json* value = event.find(key);
+  return value == nullptr ? "" : value->string_value();
+}
+
+/// Reads a trace file: it is JSON, each async span has its end, and no track goes back in time.
+/// Returns the names of all events, with those of threads.
+std::set<std::string> checked_trace(const std::string& path) {
+  std::set<std::string> names;
+  const Result<Json> json = parse_json_file(path);
+  EXPECT_TRUE(json.is_ok()) << json.status().message();
+  if (!json.is_ok()) return names;
+  std::map<std::string, double> last;
+  std::map<std::string, std::vector<std::string>> open;
+  for (const Json& event : json->elements()) {
+    const std::string phase = text_of(event, "ph");
+    const std::string name = text_of(event, "name");
+    if (phase == "M") {
+      names.insert(text_of(*event.find("args"), "name"));
+      continue;
+    }
+    names.insert(name);
+    const std::string id = text_of(event, "id");
+    std::string track = "counter " + name;
+    if (phase == "X") track = fmt::format("thread {}", event.find("tid")->int_value());
+    if (!id.empty()) track = "request " + id;
+    const double ts = event.find("ts")->number_value();
+    EXPECT_GE(ts, last.try_emplace(track, 0).first->second) << track;
+    last[track] = ts;
+    if (phase == "b") open[id].push_back(name);
+    if (phase != "e") continue;
+    if (open[id].empty()) {
+      ADD_FAILURE() << name << " of " << id << " ends and never began";
+      continue;
+    }
+    EXPECT_EQ(open[id].back(), name);
+    open[id].pop_back();
+  }
+  for (const auto& [id, spans] : open) EXPECT_TRUE(spans.empty()) << id << ": " << spans.back();
+  return names;
+}
+
+TEST(Program, TraceShowsRequestsStepsAndThreads) {
+  const std::string in = temporary("trace_requests.jsonl");
+  const std::string out = temporary("trace_run.json");
+  const std::string picture = std::filesystem::absolute("tests/eval/demo/images/042.jpg");
+  ASSERT_TRUE(write_file(in,
+                         "{\"prompt\": \"abc\", \"n\": 2, \"max_tokens\": 3}\n"
+                         "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": "
+                         "\"image\", \"path\": \"" +
+                             picture + "\"}]}], \"max_tokens\": 3}\n")
+                  .is_ok());
+  ASSERT_EQ(run("run models/demo --jsonl " + in + " --out /dev/null --trace " + out).code, 0);
+  EXPECT_THAT(
+      checked_trace(out),
+      testing::IsSupersetOf({"engine", "prepare text", "prepare media 0", "request 1", "request 2",
+                             "queue", "media_decode", "encode", "prefill", "decode", "step", "plan",
+                             "forward", "KV pages in use", "batch size"}));
+}
+
+TEST(Program, TraceOfAChatShowsItsStages) {
+  const std::string out = temporary("trace_chat.json");
+  const Outcome got =
+      run(fmt::format("chat {} --max-tokens 2 --trace {} --image {}/waves_37x53.png \"What?\"",
+                      kDemo, out, kPictures));
+  ASSERT_EQ(got.code, 0) << got.out;
+  EXPECT_THAT(checked_trace(out),
+              testing::IsSupersetOf({"request 1", "process", "media_decode", "encode", "prefill",
+                                     "decode", "step", "KV pages in use"}));
+}
+
+TEST(Program, ATraceThatCannotBeWrittenIsNamed) {
+  expect_error("chat models/demo --trace /nowhere/trace.json \"What?\"", 2,
+               {"/nowhere/trace.json"});
 }
 
 }  // namespace
