@@ -171,7 +171,7 @@ TEST(F26, AnotherTenantSharesNothing) {
   const auto other = stack.ask(question({bitmap(20)}), {.tenant = 2});
   EXPECT_EQ(tokens_of(other), first);
   EXPECT_EQ(other.back().timeline->cached_tokens, 0);
-  EXPECT_EQ(other.back().timeline->cached_media, 0);
+  EXPECT_EQ(other.back().timeline->media_in_encoder, 0);
 }
 
 TEST(F26, TheSameFileOnAnotherBackgroundIsAnotherPicture) {
