@@ -22,41 +22,30 @@ using Tokens = std::vector<int32_t>;
 constexpr const char* kCheckpoint = "tests/parity/goldens/llava_clip/checkpoint";
 constexpr int64_t kPictureTokens = 16;
 
-/// A one-coloured bitmap; another shade is another picture.
-MediaItem bitmap(int shade) {
-  std::string bytes(54 + 8 * 8 * 3, '\0');
-  const auto put = [&](size_t at, uint32_t value) {
-    for (size_t i = 0; i < 4; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
-  };
-  bytes.replace(0, 2, "BM");
-  put(2, static_cast<uint32_t>(bytes.size()));
-  put(10, 54);
-  put(14, 40);
-  put(18, 8);
-  put(22, 8);
-  put(26, 24 << 16 | 1);
-  for (size_t i = 54; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<char>(shade * (1 + static_cast<int>(i % 3)));
+/// A Windows bitmap whose `data` are palette and rows.
+MediaItem bmp(uint32_t width, uint32_t height, uint32_t bits, const std::string& data) {
+  const uint32_t palette_bytes = bits == 1 ? 8 : 0;
+  std::string head = "BM";
+  for (const uint32_t field :
+       {0u, 0u, 54 + palette_bytes, 40u, width, height, bits << 16 | 1, 0u, 0u, 0u, 0u, 0u, 0u}) {
+    for (int shift = 0; shift < 32; shift += 8) head += static_cast<char>(field >> shift & 0xFF);
   }
-  return {Modality::kImage, fmt::format("bitmap {}", shade),
-          std::make_shared<const std::string>(std::move(bytes))};
+  return {Modality::kImage, fmt::format("{}x{}", width, height),
+          std::make_shared<const std::string>(head + data)};
 }
 
-/// A bitmap of 1 bit a pixel whose sides are multiples of 32; all of it is the first colour.
+/// Of one colour; another shade is another picture.
+MediaItem bitmap(int shade) {
+  std::string rows(8 * 8 * 3, '\0');
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = static_cast<char>(shade * (1 + static_cast<int>(i % 3)));
+  }
+  return bmp(8, 8, 24, rows);
+}
+
+/// Of 1 bit a pixel, sides multiples of 32; all of it is the first of its two colours, black.
 MediaItem large_bitmap(uint32_t width, uint32_t height) {
-  std::string bytes(62 + size_t{width} / 8 * height, '\0');
-  const auto put = [&](size_t at, uint32_t value) {
-    for (size_t i = 0; i < 4; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
-  };
-  bytes.replace(0, 2, "BM");
-  put(2, static_cast<uint32_t>(bytes.size()));
-  put(10, 62);
-  put(14, 40);
-  put(18, width);
-  put(22, height);
-  put(26, 1 << 16 | 1);
-  put(54, 0x00FF8000);
-  return {Modality::kImage, "large", std::make_shared<const std::string>(std::move(bytes))};
+  return bmp(width, height, 1, std::string(8 + size_t{width} / 8 * height, '\0'));
 }
 
 Request question(const std::vector<MediaItem>& pictures, int64_t max_tokens = 12) {
