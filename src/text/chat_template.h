@@ -52,11 +52,12 @@ struct RenderedPrompt {
   std::vector<ByteRange> plain;  ///< sorted, disjoint
 };
 
-/// Limits of one rendering; a hostile template ends with kInvalidArgument within a second.
+/// Limits of one rendering; a hostile template ends with kInvalidArgument within a second
+/// of computing (ten at most where other work takes the cores away).
 struct RenderLimits {
   uint64_t fuel = 2'000'000;            ///< template instructions
   size_t max_output_bytes = 16u << 20;  ///< of the rendered prompt and of any string on the way
-  double max_seconds = 0.8;
+  double max_seconds = 0.8;             ///< of computing
 };
 
 /// Ids of the media tokens, from the model's config; unset where the model has none.

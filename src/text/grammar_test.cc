@@ -22,9 +22,9 @@ class GrammarKinds : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(compiler.is_ok()) << compiler.status().message();
     compiler_ = *compiler;
   }
-  /// Takes an allowed token again and again, blanks only where nothing else is allowed, EOS where
-  /// it is allowed.
-  std::string generate(GrammarMatcher& matcher, size_t max_tokens) {
+  /// Takes an allowed token again and again, EOS where it is allowed; blanks only where nothing
+  /// else is allowed, or wherever they are.
+  std::string generate(GrammarMatcher& matcher, size_t max_tokens, bool wants_blanks = false) {
     std::vector<TokenId> ids;
     std::vector<uint32_t> mask(matcher.mask_words());
     while (!matcher.is_stopped() && ids.size() < max_tokens) {
@@ -35,7 +35,7 @@ class GrammarKinds : public ::testing::TestWithParam<std::string> {
         if (!allows(mask, id)) continue;
         const std::string text = tokenizer_->decode({&id, 1}, false);
         const bool blank = text.find_first_not_of(" \t\r\n") == std::string::npos;
-        if (next == *tokenizer_->eos_id() || !blank) next = id;
+        if (next == *tokenizer_->eos_id() || blank == wants_blanks) next = id;
       }
       EXPECT_TRUE(matcher.consume(next).is_ok());
       ids.push_back(next);
@@ -58,6 +58,14 @@ TEST_P(GrammarKinds, JsonSchemaGivesJson) {
   EXPECT_TRUE(json->find("colour")->is_string());
   EXPECT_TRUE(json->find("n")->is_int());
   EXPECT_TRUE(matcher->is_accepting());
+}
+
+TEST_P(GrammarKinds, AModelThatLikesBlanksStillGivesJson) {
+  auto matcher = compiler_->compile(GrammarKind::kJsonSchema, R"({"type": "object",
+      "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": false})");
+  ASSERT_TRUE(matcher.is_ok()) << matcher.status().message();
+  const std::string text = generate(*matcher, 250, true);
+  EXPECT_TRUE(parse_json(text).is_ok()) << text;
 }
 
 TEST_P(GrammarKinds, ChoiceAndRegexAndLark) {

@@ -1,7 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "parity/text_goldens.h"
 #include "text/chat_template.h"
@@ -61,7 +66,7 @@ TEST(TemplateLimits, HostileTemplatesEndWithAnError) {
     const Status status = run(text, &seconds);
     EXPECT_FALSE(status.is_ok()) << name;
     EXPECT_THAT(status.message(), HasSubstr("hostile.jinja")) << name;
-    EXPECT_LT(seconds, 1.0) << name << ": " << status.message();
+    EXPECT_LT(seconds, 10.0) << name << ": " << status.message();
   }
 }
 
@@ -82,6 +87,22 @@ TEST(TemplateLimits, NoWayToTheMachine) {
         "{% import 'os' as os %}{{ os }}", "{{ self.__init__.__globals__ }}",
         "{{ cycler.__init__.__globals__.os.popen('id').read() }}", "{{ messages.append(1) }}"}) {
     EXPECT_FALSE(run(text).is_ok()) << text;
+  }
+}
+
+// Some 0.15 s of work each on a machine where each thread gets a fraction of a core.
+TEST(TemplateLimits, ABusyMachineDoesNotEndAGoodTemplate) {
+  const std::string slow =
+      "{% set s = 'x' * 9000000 %}{% set t = 'x' * 9000000 %}"
+      "{% for a in range(40) %}{% set b = s == t %}{% endfor %}ok";
+  const unsigned n_threads = 8 * std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::future<Status>> renderings;
+  for (unsigned i = 0; i < n_threads; ++i) {
+    renderings.push_back(std::async(std::launch::async, [&slow] { return run(slow); }));
+  }
+  for (std::future<Status>& rendering : renderings) {
+    const Status status = rendering.get();
+    EXPECT_TRUE(status.is_ok()) << status.message();
   }
 }
 

@@ -243,7 +243,7 @@ TEST(Program, TheAnswerHasTheFormAskedFor) {
                   .is_ok());
   for (const char* seed : {"1", "2", "3"}) {
     const std::string text = chat_text(fmt::format(
-        "--temperature 2 --top-k 50 --max-tokens 200 --seed {} --json-schema {}", seed, schema));
+        "--temperature 2 --top-k 50 --max-tokens 400 --seed {} --json-schema {}", seed, schema));
     const Result<Json> json = parse_json(text);
     ASSERT_TRUE(json.is_ok()) << text;
     EXPECT_TRUE(json->find("n")->is_int()) << text;

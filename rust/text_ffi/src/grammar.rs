@@ -6,7 +6,7 @@ use crate::detokenize::{byte_of_char, byte_of_fallback_token, DecoderKind};
 use crate::tokenizer::TextTokenizer;
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::{TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
-use llguidance::{Matcher, ParserFactory};
+use llguidance::{JsonCompileOptions, Matcher, ParserFactory};
 use std::sync::Arc;
 
 /// The tokenizer as llguidance sees it.
@@ -76,13 +76,27 @@ fn make_factory(tokenizer: &Arc<TextTokenizer>, eos: u32) -> Result<Factory, Fai
     Ok(Factory(factory))
 }
 
+/// White space between two parts of an answer. Unbounded, a model that has lost its way goes on with
+/// blanks until its tokens are used up, and the answer is no JSON.
+const WHITESPACE: &str = r"[\x20\x0A\x0D\x09]{1,40}";
+
+/// The schema with the bound on white space, unless it has options of its own (`x-guidance`).
+fn bounded(mut schema: serde_json::Value) -> serde_json::Value {
+    if schema.is_object() && schema.get("x-guidance").is_none() {
+        let options =
+            JsonCompileOptions { whitespace_pattern: Some(WHITESPACE.into()), ..Default::default() };
+        options.apply_to(&mut schema);
+    }
+    schema
+}
+
 fn grammar(kind: i32, text: &str) -> Result<TopLevelGrammar, Failure> {
     let json = |text: &str| {
         serde_json::from_str::<serde_json::Value>(text)
             .map_err(|e| Failure::invalid(format!("grammar is not JSON: {e}")))
     };
     match kind {
-        0 => Ok(TopLevelGrammar::from_json_schema(json(text)?)),
+        0 => Ok(TopLevelGrammar::from_json_schema(bounded(json(text)?))),
         1 => Ok(TopLevelGrammar::from_regex(text)),
         2 => Ok(TopLevelGrammar::from_lark(text.to_string())),
         3 => {
