@@ -25,7 +25,7 @@ MAX_TURNS = 64                                  # answers a row may hold
 
 TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE, OFFSET = range(7)  # what the channels of a row hold
 CHANNELS = 7
-PLACE_GRID = 24  # the place of an object that a question names is the cell of its centre in a grid this fine
+PLACE_GRID = 24  # the place of an object that a question names is the patch that holds its centre
 OFFSETS = 32     # steps, of 24 pixels, in which the offset between two compared objects is told, by axis
 
 PIECES = re.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+")
@@ -89,8 +89,9 @@ class RowPacker:
                 out[TOKEN, span], out[POSITION, span] = tokens, range(position, position + n)
                 out[CONVERSATION, span] = conversation
                 for phrase, thing in question.mentions:
-                    behind = question.text.lower().find(phrase.lower()) + len(phrase)
-                    if behind in ends:
+                    begin = question.text.lower().find(phrase.lower())
+                    behind = begin + len(phrase) if phrase else len(question.text)
+                    if begin >= 0 and behind in ends:
                         out[PLACE, used + (last is not None) + ends[behind] - 1] = place_of(thing)
                 if len(question.mentions) == 2:
                     out[OFFSET, learned.start] = offset_of(*(thing for _, thing in question.mentions))
@@ -114,7 +115,7 @@ class Batches(torch.utils.data.IterableDataset):
     """Yields (scene arrays..., easy-VQA picture indices [8 or 0], rows [n, 7, S]).
 
     In `rows`, TASK is 0 or more where the next token is part of an answer, and PLACE at the last token of a
-    phrase that names one object (the object's place), and OFFSET at the last token before the answer where two objects
+    phrase that names one object (the object's place, the patch that holds its centre), and OFFSET at the last token before the answer where two objects
     are compared. S is 0 while only the tower trains
     (`progress` below `tower_until`); n is half the number of pictures when questions are about two. The first eight
     pictures of a batch of single pictures are to be replaced by the easy-VQA pictures named.

@@ -6,11 +6,11 @@ import wordings
 from vocabulary import COLORS, FIRST, NO, NUMBERS, PLURALS, SECOND, SHAPES, TEXT, YES, group, with_article
 
 # `kind` names what was asked more finely than the task does (chance is stated by kind); `topic` is the object spoken of;
-# `mentions` lists (phrase, object) of the objects that the text names.
+# `mentions` lists (phrase, object) of the objects that the text names; '' stands for the whole text.
 Question = namedtuple('Question', 'task kind text answer topic mentions', defaults=(None, ()))
 
 # How often a task is drawn for a question about one picture.
-MIX = dict(color=1.2, shape=.8, count=2.2, exist=1.6, spatial=8., locate=1., cell=1.8, read=2.4, more=2., describe=.3)
+MIX = dict(color=1.2, shape=.8, count=2.2, exist=1.6, spatial=8., locate=1., cell=3., read=3., more=2., describe=.4)
 FAR = 56  # pixels by which two centres must differ for left, right, above and below
 
 
@@ -58,7 +58,8 @@ class Asker:
         subjects = [t for t in scene.shapes if scene.by_color[t.color] == 1]
         if subjects:
             thing = self.r.choice(subjects)
-            return self.question('shape', 'shape', SHAPES[thing.kind], topic=thing, c=COLORS[thing.color])
+            return self.question('shape', 'shape', SHAPES[thing.kind], topic=thing, mentions=[('', thing)],
+                                 c=COLORS[thing.color])
 
     def count_what(self, scene):
         """(kind of count, number, plural phrase) with the number balanced."""
@@ -176,7 +177,8 @@ class Asker:
             row, column = thing.row, thing.column
         found = scene.at(row, column)
         if found is not False:
-            return self.question('cell', 'cell', found.item() if found else 'nothing', i=row + 1, j=column + 1)
+            return self.question('cell', 'cell', found.item() if found else 'nothing', mentions=[('', found)] if found else (),
+                                 i=row + 1, j=column + 1)
 
     def read(self, scene):
         if len(scene.texts) == 1 and self.r.random() < .5:
