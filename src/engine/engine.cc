@@ -275,8 +275,9 @@ void Engine::forward(const StepPlan& plan, Events& events) {
   const std::vector<Row> rows = reserve(plan, events);
   if (rows.empty()) return;
   std::vector<SequenceStep> batch;
+  std::vector<Sampler*> with_grammar;
   for (const Row& row : rows) {
-    const Sequence& s = *row.sequence;
+    Sequence& s = *row.sequence;
     batch.push_back({.ids = std::span(s.ids).subspan(static_cast<size_t>(s.n_cached()),
                                                      static_cast<size_t>(row.n_rows)),
                      .first = s.n_cached(),
@@ -284,7 +285,9 @@ void Engine::forward(const StepPlan& plan, Events& events) {
                      .page_begin = s.kv.page_begin().data(),
                      .media = row.media,
                      .wants_logits = s.n_cached() + row.n_rows == s.n_tokens()});
+    if (batch.back().wants_logits && s.sampler.has_grammar()) with_grammar.push_back(&s.sampler);
   }
+  masks_.begin(std::move(with_grammar));
   const double start = now_ms_();
   for (const Row& row : rows) {
     Sequence& s = *row.sequence;
@@ -294,6 +297,7 @@ void Engine::forward(const StepPlan& plan, Events& events) {
   }
   const Result<View> logits = runner_->forward(batch);
   const double step_ms = now_ms_() - start;
+  masks_.wait();
   if (rows.size() == plan.rows.size()) predictors_.cost.observe(plan.rows_shape, step_ms);
   Status error = logits.status();
   if (error.code() == StatusCode::kInternal) error = fail_engine(error, &plan);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/kv/prefix_index.h"
+#include "engine/mask_worker.h"
 #include "engine/model_runner.h"
 #include "engine/sequence.h"
 #include "engine/token_draw.h"
@@ -166,6 +167,7 @@ class Engine {
   MediaEncoder encoder_;
   SeedSource seeds_;
   SamplerScratch sampler_scratch_;
+  MaskWorker masks_;  ///< idle outside a forward pass
   uint64_t next_id_ = 1;
   bool did_something_ = false;
   Status failure_;

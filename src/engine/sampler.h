@@ -66,6 +66,7 @@ class Sampler {
   bool ends(int32_t token) const;
   /// True when the grammar leaves nothing to follow: the answer ends without an end token.
   bool finished() const { return constraint_ != nullptr && constraint_->finished(); }
+  bool has_grammar() const { return constraint_ != nullptr; }
   /// Tokens of the answer.
   int64_t n_accepted() const { return n_accepted_; }
 
