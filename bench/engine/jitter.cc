@@ -1,6 +1,5 @@
-// How long a sequence whose pictures are encoded waits for the step that draws its first token,
-// with text and pictures mixed at 70 % of capacity: the engine's own gauge over the latest 1024 of
-// them.
+// How long a sequence whose pictures are encoded waits for the decoder's first step with them, with
+// text and pictures mixed at 70 % of capacity: the engine's own gauge over the latest 1024 of them.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 
 #include "rig.h"
@@ -14,7 +15,6 @@ namespace {
 
 constexpr double kPictureShare = 0.3;
 constexpr double kLoad = 0.7;
-constexpr double kSeconds = 40;
 constexpr int64_t kTextTokens = 48;
 constexpr int64_t kPictureTokens = 32;
 constexpr int64_t kSequences = 32;
@@ -46,14 +46,15 @@ Result<double> capacity(const std::string& model, const std::vector<MediaItem>& 
 
 /// Poisson arrivals of texts and of pictures, each with its own random numbers: leaving one kind
 /// out changes nothing for the other.
-std::vector<Arrival> arrivals_of(double rate, const std::vector<MediaItem>& pictures,
-                                 bool with_text, bool with_pictures) {
+std::vector<Arrival> arrivals_of(double rate, double seconds,
+                                 const std::vector<MediaItem>& pictures, bool with_text,
+                                 bool with_pictures) {
   std::vector<Arrival> out;
   const auto add = [&](bool picture, double per_s, uint32_t seed) {
     std::mt19937 random(seed);
     std::exponential_distribution<double> gap(per_s);
     uint32_t i = 0;
-    for (double at = gap(random); at < kSeconds; at += gap(random), ++i) {
+    for (double at = gap(random); at < seconds; at += gap(random), ++i) {
       out.push_back({.at_ms = at * 1e3,
                      .has_picture = picture,
                      .request = picture
@@ -72,6 +73,8 @@ struct Figures {
   double text_p50 = 0;
   double text_p99 = 0;
   double picture_tpot_p99 = 0;
+  double picture_ttft_p50 = 0;
+  double picture_ttft_p99 = 0;
 };
 
 Result<Figures> measure(const std::string& model, const std::vector<Arrival>& arrivals,
@@ -80,35 +83,40 @@ Result<Figures> measure(const std::string& model, const std::vector<Arrival>& ar
   play(*rig.engine, {{.request = text_request(0, 8)}});
   std::vector<double> text;
   std::vector<double> tpot;
+  std::vector<double> ttft;
   for (const Answered& answer : play(*rig.engine, arrivals)) {
     TRIPTYCH_RETURN_IF_ERROR(answer.error);
     if (answer.has_picture) {
       tpot.push_back(answer.tpot_ms());
+      ttft.push_back(answer.first_token_ms - answer.at_ms);
     } else {
       text.push_back(answer.latency_ms());
     }
   }
-  return Figures{quantile(text, .5), quantile(text, .99), quantile(tpot, .99)};
+  return Figures{quantile(text, .5), quantile(text, .99), quantile(tpot, .99), quantile(ttft, .5),
+                 quantile(ttft, .99)};
 }
 
-Status run(const std::string& model, const std::string& pictures_folder) {
+Status run(const std::string& model, const std::string& pictures_folder, double seconds) {
   TRIPTYCH_ASSIGN_OR_RETURN(const std::vector<MediaItem> pictures, load_pictures(pictures_folder));
   TRIPTYCH_ASSIGN_OR_RETURN(const double most, capacity(model, pictures));
   const double rate = kLoad * most;
   fmt::print("capacity {:.1f} requests/s, 30 % with a picture; {:.0f} s at {:.1f}/s\n", most,
-             kSeconds, rate);
-  TRIPTYCH_ASSIGN_OR_RETURN(const Figures text,
-                            measure(model, arrivals_of(rate, pictures, true, false), true));
-  TRIPTYCH_ASSIGN_OR_RETURN(const Figures picture,
-                            measure(model, arrivals_of(rate, pictures, false, true), true));
+             seconds, rate);
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      const Figures text, measure(model, arrivals_of(rate, seconds, pictures, true, false), true));
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      const Figures picture,
+      measure(model, arrivals_of(rate, seconds, pictures, false, true), true));
   TRIPTYCH_ASSIGN_OR_RETURN(const Figures mixed,
-                            measure(model, arrivals_of(rate, pictures, true, true), true));
-  TRIPTYCH_ASSIGN_OR_RETURN(const Figures whole,
-                            measure(model, arrivals_of(rate, pictures, true, true), false));
-  fmt::print("{:<26}{:>14}{:>14}{:>22}\n", "ms", "text P50", "text P99", "picture token P99");
+                            measure(model, arrivals_of(rate, seconds, pictures, true, true), true));
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      const Figures whole, measure(model, arrivals_of(rate, seconds, pictures, true, true), false));
+  fmt::print("{:<26}{:>10}{:>10}{:>20}{:>19}{:>19}\n", "ms", "text P50", "text P99",
+             "picture token P99", "picture TTFT P50", "picture TTFT P99");
   const auto row = [](const char* name, const Figures& f) {
-    fmt::print("{:<26}{:>14.1f}{:>14.1f}{:>22.2f}\n", name, f.text_p50, f.text_p99,
-               f.picture_tpot_p99);
+    fmt::print("{:<26}{:>10.1f}{:>10.1f}{:>20.2f}{:>19.0f}{:>19.0f}\n", name, f.text_p50,
+               f.text_p99, f.picture_tpot_p99, f.picture_ttft_p50, f.picture_ttft_p99);
   };
   row("text alone", text);
   row("pictures alone", picture);
@@ -127,7 +135,8 @@ Status run(const std::string& model, const std::string& pictures_folder) {
 
 int main(int argc, char** argv) {
   const triptych::Status status = triptych::bench::run(
-      argc > 1 ? argv[1] : "models/demo", argc > 2 ? argv[2] : "tests/eval/demo/images");
+      argc > 1 ? argv[1] : "models/demo", argc > 2 ? argv[2] : "tests/eval/demo/images",
+      argc > 3 ? std::atof(argv[3]) : 40);
   if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
   return status.is_ok() ? 0 : 1;
 }

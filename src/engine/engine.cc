@@ -146,7 +146,7 @@ void Engine::start(const StepPlan& plan, Events& events) {
     if (s == nullptr) continue;
     const bool late = ended.reason == EndReason::kExpired || ended.reason == EndReason::kHopeless;
     fail(*s,
-         Status(late ? StatusCode::kDeadlineExceeded : StatusCode::kResourceExhausted,
+         Status(late ? StatusCode::kDeadlineExceeded : StatusCode::kOutOfRange,
                 triptych::describe(ended)),
          events);
   }
@@ -291,7 +291,7 @@ void Engine::forward(const StepPlan& plan, Events& events) {
   const double start = now_ms_();
   for (const Row& row : rows) {
     Sequence& s = *row.sequence;
-    if (std::isnan(s.encoded_ms) || s.n_cached() + row.n_rows < s.n_tokens()) continue;
+    if (std::isnan(s.encoded_ms)) continue;
     encode_to_decode_ms_.add(start - s.encoded_ms);
     s.encoded_ms = kNotYet;
   }

@@ -93,7 +93,7 @@ class Engine {
   TraceWriter* trace() const { return config_.trace; }
   const Predictors& predictors() const { return predictors_; }
   const PrefixIndex& prefix_index() const { return index_; }
-  /// From the last features of a sequence to the start of the step that draws its first token. ms.
+  /// From the last features of a sequence to the start of the decoder's first step with them. ms.
   const SampleWindow& encode_to_decode_ms() const { return encode_to_decode_ms_; }
   const EncoderCache& encoder_cache() const { return encoder_.cache(); }
   /// What the scheduler would see now.

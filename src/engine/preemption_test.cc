@@ -37,7 +37,6 @@ int32_t play(uint32_t seed) {
   EngineConfig config;
   config.scheduler.admission = AdmissionRule::kPromptOnly;
   config.scheduler.encode_slice_ms = 0.01;
-  config.scheduler.idle_encode_ms = 0.01;
   config.encoder_cache_bytes = seed % 2 == 0 ? 0 : 1 << 20;
   config.prefix_cache = seed % 3 != 0;
   const auto engine =

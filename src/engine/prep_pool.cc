@@ -1,6 +1,7 @@
 #include "engine/prep_pool.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <exception>
@@ -16,6 +17,10 @@ uint64_t bytes_of(const PreparedRequest& request) {
   return out;
 }
 
+/// Where cores are short the calling thread leaves them to the engine: a picture has seconds until
+/// it is due, a token has milliseconds. (Linux: a thread has a priority of its own.)
+void give_way() { (void)setpriority(PRIO_PROCESS, 0, 10); }
+
 }  // namespace
 
 PrepPool::PrepPool(std::shared_ptr<const RequestPreparer> preparer, const PrepLimits& limits,
@@ -23,7 +28,10 @@ PrepPool::PrepPool(std::shared_ptr<const RequestPreparer> preparer, const PrepLi
     : preparer_(std::move(preparer)), limits_(limits), host_(&host), trace_(std::move(trace)) {
   threads_.emplace_back([this] { work(text_, "prepare text"); });
   for (int i = 0; i < std::max(1, limits_.threads); ++i) {
-    threads_.emplace_back([this, i] { work(media_, fmt::format("prepare media {}", i)); });
+    threads_.emplace_back([this, i] {
+      give_way();
+      work(media_, fmt::format("prepare media {}", i));
+    });
   }
 }
 

@@ -27,7 +27,6 @@ Status validate(const SchedulerConfig& config) {
   TRIPTYCH_RETURN_IF_ERROR(positive("ageing_ms", config.ageing_ms));
   TRIPTYCH_RETURN_IF_ERROR(positive("drr_quantum", static_cast<double>(config.drr_quantum)));
   TRIPTYCH_RETURN_IF_ERROR(positive("encode_slice_ms", config.encode_slice_ms));
-  TRIPTYCH_RETURN_IF_ERROR(positive("idle_encode_ms", config.idle_encode_ms));
   TRIPTYCH_RETURN_IF_ERROR(positive("max_gap_factor", config.max_gap_factor));
   TRIPTYCH_RETURN_IF_ERROR(fraction("step_fill", config.step_fill, 0.1));
   TRIPTYCH_RETURN_IF_ERROR(fraction("decode_share", config.decode_share, 0.1));

@@ -9,17 +9,17 @@ bool is_in(const std::vector<uint64_t>& items, uint64_t item) {
   return std::find(items.begin(), items.end(), item) != items.end();
 }
 
-// Text that could go forward without this step's encoding.
-bool text_is_ready(const StepDraft& draft) {
-  return std::any_of(draft.active.begin(), draft.active.end(),
-                     [](const ActiveSequence& active) { return !has_media_ahead(*active.state); });
+// The decoder has an encoded item to take over, which comes before the next one's encoding.
+bool features_wait(const StepDraft& draft) {
+  return std::any_of(draft.active.begin(), draft.active.end(), [](const ActiveSequence& active) {
+    const MediaState* next = next_media(*active.state);
+    return next != nullptr && next->encoded;
+  });
 }
 
 double time_for_encoding(const StepDraft& draft) {
   const SchedulerConfig& config = draft.config;
-  if (draft.plan.n_decode_rows == 0) {
-    return text_is_ready(draft) ? config.encode_slice_ms : config.idle_encode_ms;
-  }
+  if (draft.plan.n_decode_rows == 0) return config.encode_slice_ms;
   const double left = draft.plan.budget_ms * config.step_fill -
                       draft.predictors.cost.predict_ms(draft.plan.rows_shape);
   return std::min(config.encode_slice_ms, left);
@@ -32,7 +32,7 @@ double time_for_encoding(const StepDraft& draft) {
 void slice_encoding(StepDraft& draft) {
   const SchedulerConfig& config = draft.config;
   const CostModel& cost = draft.predictors.cost;
-  if (draft.media_paced && draft.media_credit_ms <= 0) return;
+  if (draft.media_must_wait() || (draft.media_paced && features_wait(draft))) return;
   const double limit = time_for_encoding(draft);
   double used = 0;
   std::vector<uint64_t> started;

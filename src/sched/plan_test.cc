@@ -71,17 +71,22 @@ TEST(Plan, PrefillBesideDecodeIsCutToTheTimeOfTheNextToken) {
   EXPECT_LE(plan.predicted_ms, 45);
 }
 
-TEST(Plan, EncodingKeepsToItsSliceBesideDecodeAndMayTakeMoreAlone) {
+TEST(Plan, EncodingKeepsToItsSlice) {
   SchedulerConfig config;
+  config.encode_slice_ms = 8;
   Snapshot snapshot = pool(1000);
   SequenceState s = waiting(2, 200, 50);
   s.media = {picture(10, 100, 24, 100)};  // 2.05 ms a block
   snapshot.waiting = {s};
-  config.idle_encode_ms = 100;
-  config.media_share = 1;
-  const StepPlan alone = plan_step(snapshot, config, kPredictors);
+  StepPlan alone = plan_step(snapshot, config, kPredictors);
+  EXPECT_EQ(alone.encode, (std::vector<EncodeSlice>{{2, 0, 3}}));
+  EXPECT_TRUE(alone.rows.empty()) << "the text in front of the picture waits for the slice's end";
+  config.media_share = 1;  // nothing is paced
+  config.encode_slice_ms = 100;
+  alone = plan_step(snapshot, config, kPredictors);
   EXPECT_EQ(alone.encode, (std::vector<EncodeSlice>{{2, 0, 24}}));
   EXPECT_EQ(alone.rows, (std::vector<RowSlice>{{2, 200, 14}})) << "encoded before the forward";
+  config.encode_slice_ms = 8;
 
   run(snapshot, decoding(1, 30, 1, 50));
   EXPECT_EQ(plan_step(snapshot, config, kPredictors).encode, (std::vector<EncodeSlice>{{2, 0, 3}}));
@@ -96,6 +101,7 @@ TEST(Plan, EncodingKeepsToItsSliceBesideDecodeAndMayTakeMoreAlone) {
 TEST(Plan, MediaEarnTheirTimeBesideDecodeUntilTheirDeadlineIsNear) {
   SchedulerConfig config;
   config.media_share = 0.2;
+  config.encode_slice_ms = 8;
   Snapshot snapshot = pool(1000);
   SequenceState s = waiting(2, 200, 50);
   s.media = {picture(10, 100, 24, 100)};  // 2.05 ms a block, 50 ms in all
@@ -116,10 +122,39 @@ TEST(Plan, MediaEarnTheirTimeBesideDecodeUntilTheirDeadlineIsNear) {
 
   snapshot.running[0].media[0].blocks_left = 24;
   snapshot.fairness.media_credit_ms = -100;
+  snapshot.now_ms = 3500;  // due at 4000, some 70 ms of work: a share of 2 * 0.14 would be safe
+  const StepPlan due = plan_step(snapshot, config, kPredictors);
+  const double earned = due.fairness.media_credit_ms + 100;
+  const double decode = kPredictors.cost.predict_ms(due.rows_shape);
+  EXPECT_GT(earned / (earned + decode), 0.25) << "the share grows";
+  EXPECT_LT(earned / (earned + decode), 0.5);
   EXPECT_TRUE(plan_step(snapshot, config, kPredictors).encode.empty());
   snapshot.now_ms = 3850;  // due at 4000
   snapshot.running[1].first_token_ms = 3850;
   EXPECT_EQ(plan_step(snapshot, config, kPredictors).encode, (std::vector<EncodeSlice>{{2, 0, 3}}));
+}
+
+TEST(Plan, TheDecoderTakesOverAtOnceWhatIsEncoded) {
+  SchedulerConfig config;
+  Snapshot snapshot = pool(1000);
+  SequenceState ready = waiting(2, 200, 50);
+  ready.media = {picture(10, 100, 24, 100)};
+  ready.media[0].encoded = true;
+  run(snapshot, ready);
+  SequenceState next = waiting(3, 200, 50);
+  next.media = {picture(10, 100, 24, 101)};
+  run(snapshot, next);
+  run(snapshot, decoding(1, 30, 1, 50));
+  snapshot.fairness.media_credit_ms = -100;
+  StepPlan plan = plan_step(snapshot, config, kPredictors);
+  EXPECT_TRUE(plan.encode.empty());
+  ASSERT_EQ(plan.rows.size(), 2u);
+  EXPECT_EQ(plan.rows[1].id, 2u);
+  snapshot.running[0].n_cached = 50;  // it has begun: the rest is earned
+  snapshot.running[0].n_pages_held = snapshot.running[0].n_pages_own = 4;
+  plan = plan_step(snapshot, config, kPredictors);
+  EXPECT_TRUE(plan.encode.empty());
+  EXPECT_EQ(plan.rows.size(), 1u);
 }
 
 TEST(Plan, OneItemOfTwoRequestsIsEncodedOnce) {
@@ -129,7 +164,9 @@ TEST(Plan, OneItemOfTwoRequestsIsEncodedOnce) {
     s.media = {picture(10, 100, 24, 100)};
     snapshot.waiting.push_back(s);
   }
-  const StepPlan plan = plan_step(snapshot, SchedulerConfig{}, kPredictors);
+  SchedulerConfig config;
+  config.media_share = 1;
+  const StepPlan plan = plan_step(snapshot, config, kPredictors);
   EXPECT_EQ(plan.encode.size(), 1u);
   EXPECT_EQ(plan.rows.size(), 2u);
 }

@@ -40,14 +40,22 @@ int64_t forced_chunk(const StepDraft& draft, const SequenceState& state, int64_t
   return (late || left.longest) && smallest <= most ? smallest : 0;
 }
 
-// Rows of a sequence with media that are paced: a slice at most, or one span that goes whole.
+// Rows of a sequence with media that are paced: a slice at most, or one span that goes whole. What
+// has just been encoded begins at once and is earned afterwards.
 int64_t paced_chunk(const StepDraft& draft, const SequenceState& state, int64_t most,
                     const Left& left) {
-  if (draft.media_credit_ms <= 0) return 0;
+  if (!draft.plan.encode.empty()) return 0;
+  const MediaState* next = next_media(state);
+  const bool begins = next->encoded && state.n_cached <= next->position;
+  if (draft.media_must_wait() && !begins) return 0;
   const SchedulerConfig& config = draft.config;
   const CostModel& cost = draft.predictors.cost;
   const StepShape& shape = draft.plan.rows_shape;
-  const double slice = cost.predict_ms(shape) + config.encode_slice_ms;
+  StepShape row = shape;
+  row.add_prefill(1, static_cast<double>(state.n_cached));
+  // Without decode rows the slice pays for reading the weights, and must be worth that.
+  const double slice =
+      std::max(cost.predict_ms(shape) + config.encode_slice_ms, 2 * cost.predict_ms(row));
   const int64_t in_time =
       cost.prefill_rows_within(shape, state.n_cached, most, std::min(left.time_ms, slice));
   const int64_t n = legal_chunk(state, in_time, config.chunk_rows);

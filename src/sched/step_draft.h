@@ -38,8 +38,13 @@ struct StepDraft {
   bool short_of_pages = false;                   ///< an active sequence could not go on
   std::vector<uint64_t> finished_items;          ///< media whose last block this plan runs
 
-  bool media_paced = false;    ///< media get a share of the time beside decoding, no more
+  bool media_paced = false;    ///< media go in slices, and beside decoding get a share of the time
   double media_credit_ms = 0;  ///< of which this much is left; below 0: spent ahead
+
+  /// Media may take nothing more beside the decode rows of this step.
+  bool media_must_wait() const {
+    return media_paced && plan.n_decode_rows > 0 && media_credit_ms <= 0;
+  }
 
   bool is_admitted(uint64_t id) const {
     return std::find(plan.admit.begin(), plan.admit.end(), id) != plan.admit.end();
@@ -66,6 +71,8 @@ void break_deadlock(StepDraft& draft);
 
 /// Rows of media are still to be computed.
 bool has_media_ahead(const SequenceState& sequence);
+/// The item whose rows come next; nullptr when all are computed.
+const MediaState* next_media(const SequenceState& sequence);
 
 /// Which sequence gives way next: the lowest class, then the latest arrival, among those whose
 /// preemption budget is not spent, who have pages to give and whose class is below `above`
