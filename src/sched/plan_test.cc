@@ -157,6 +157,21 @@ TEST(Plan, TheDecoderTakesOverAtOnceWhatIsEncoded) {
   EXPECT_EQ(plan.rows.size(), 1u);
 }
 
+TEST(Plan, TextDoesNotWaitForThePictureThatCameBefore) {
+  Snapshot snapshot = pool(1000);
+  SequenceState picture_first = waiting(1, 200, 50);
+  picture_first.media = {picture(10, 100, 24, 100)};
+  picture_first.media[0].encoded = true;
+  run(snapshot, picture_first);
+  SequenceState text = waiting(2, 40, 50);
+  text.arrival_ms = 1;
+  snapshot.waiting = {text};
+  const StepPlan plan = plan_step(snapshot, SchedulerConfig{}, kPredictors);
+  ASSERT_EQ(plan.rows.size(), 1u);
+  EXPECT_EQ(plan.rows[0].id, 2u);
+  EXPECT_EQ(plan.rows[0].n_rows, 40);
+}
+
 TEST(Plan, OneItemOfTwoRequestsIsEncodedOnce) {
   Snapshot snapshot = pool(1000);
   for (const uint64_t id : {1, 2}) {

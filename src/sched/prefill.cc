@@ -70,37 +70,54 @@ void add_chunk(StepDraft& draft, const SequenceState& state, int64_t n_rows) {
                                     static_cast<double>(state.n_cached));
 }
 
+Left time_left(const StepDraft& draft) {
+  const SchedulerConfig& config = draft.config;
+  const StepPlan& plan = draft.plan;
+  Left left{config.step_rows - static_cast<int64_t>(plan.n_decode_rows), kNever, true};
+  if (plan.n_decode_rows == 0) return left;
+  left.time_ms =
+      plan.budget_ms * config.step_fill - draft.predictors.cost.predict_ms(plan.encode_shape);
+  double longest = kNever;
+  for (const ActiveSequence& active : draft.active) {
+    if (!active.decodes) continue;
+    longest = std::min(longest,
+                       config.policy(active.state->service_class).tpot_ms * config.max_gap_factor);
+  }
+  left.longest = plan.budget_ms >= longest;
+  return left;
+}
+
+// Paced media go forward one sequence at a time, in steps that prefill nothing else.
+void add_paced_chunk(StepDraft& draft, const Left& left) {
+  if (draft.plan.rows.size() != draft.plan.n_decode_rows) return;
+  const CostModel& cost = draft.predictors.cost;
+  for (const ActiveSequence& active : draft.active) {
+    const SequenceState& state = *active.state;
+    if (active.decodes || active.paused || !has_media_ahead(state)) continue;
+    const int64_t most = page_limited_rows(draft, state, left.rows);
+    const int64_t n = most > 0 ? paced_chunk(draft, state, most, left) : 0;
+    if (n == 0) continue;
+    const double before = cost.predict_ms(draft.plan.rows_shape);
+    add_chunk(draft, state, n);
+    draft.media_credit_ms -= cost.predict_ms(draft.plan.rows_shape) - before;
+    return;
+  }
+}
+
 }  // namespace
 
 void cut_prefill(StepDraft& draft) {
   const SchedulerConfig& config = draft.config;
   const CostModel& cost = draft.predictors.cost;
   StepPlan& plan = draft.plan;
-  Left left{config.step_rows - static_cast<int64_t>(plan.n_decode_rows), kNever, true};
-  if (plan.n_decode_rows > 0) {
-    left.time_ms = plan.budget_ms * config.step_fill - cost.predict_ms(plan.encode_shape);
-    double longest = kNever;
-    for (const ActiveSequence& active : draft.active) {
-      if (!active.decodes) continue;
-      longest = std::min(
-          longest, config.policy(active.state->service_class).tpot_ms * config.max_gap_factor);
-    }
-    left.longest = plan.budget_ms >= longest;
-  }
+  Left left = time_left(draft);
   for (const ActiveSequence& active : draft.active) {
     const SequenceState& state = *active.state;
     if (active.decodes || active.paused || left.rows <= 0) continue;
+    if (draft.media_paced && has_media_ahead(state)) continue;
     const int64_t most = page_limited_rows(draft, state, left.rows);
     if (most == 0) continue;
     const bool first = plan.rows.size() == plan.n_decode_rows;
-    if (draft.media_paced && has_media_ahead(state)) {
-      const int64_t n = first ? paced_chunk(draft, state, most, left) : 0;
-      if (n == 0) continue;
-      const double before = cost.predict_ms(plan.rows_shape);
-      add_chunk(draft, state, n);
-      draft.media_credit_ms -= cost.predict_ms(plan.rows_shape) - before;
-      return;
-    }
     const int64_t in_time =
         cost.prefill_rows_within(plan.rows_shape, state.n_cached, most, left.time_ms);
     int64_t n = legal_chunk(state, in_time, config.chunk_rows);
@@ -114,6 +131,7 @@ void cut_prefill(StepDraft& draft) {
     // Time is up, or is kept for the span that comes next.
     if (in_time < most) break;
   }
+  if (draft.media_paced) add_paced_chunk(draft, left);
 }
 
 }  // namespace triptych
