@@ -9,6 +9,7 @@ pkg_check_modules(webp REQUIRED IMPORTED_TARGET libwebp libwebpdemux)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 find_library(GIF_LIBRARY gif REQUIRED)
 find_package(JPEG REQUIRED)
+find_package(ZLIB REQUIRED)  # tests and benchmarks
 find_package(CLI11 REQUIRED)
 if(TRIPTYCH_TESTS)
   find_package(GTest REQUIRED)

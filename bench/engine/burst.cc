@@ -9,13 +9,12 @@
 #include <list>
 #include <thread>
 
+#include "base/clock.h"
 #include "pictures.h"
 #include "rig.h"
 
 namespace triptych::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kRequests = 200;
 constexpr uint32_t kPictures = 28;
@@ -54,10 +53,6 @@ struct Outcome {
   Status error = Status::ok();
 };
 
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 /// One front thread: sends its requests, again when refused, then reads all answers. Returns how
 /// long each refusal took, in ms; `error` of an outcome is whatever else went wrong.
 std::vector<double> send(MultiModalEngine& engine, std::span<const Request> requests,
@@ -67,10 +62,10 @@ std::vector<double> send(MultiModalEngine& engine, std::span<const Request> requ
   for (size_t i = 0; i < requests.size(); ++i) left.push_back(i);
   while (!left.empty()) {
     for (auto it = left.begin(); it != left.end();) {
-      const Clock::time_point start = Clock::now();
+      const double start = steady_ms();
       auto stream = engine.submit(requests[*it]);
       if (stream.status().code() == StatusCode::kResourceExhausted) {
-        refusals.push_back(ms_since(start));
+        refusals.push_back(steady_ms() - start);
         ++it;
         continue;
       }
@@ -120,7 +115,7 @@ Result<Burst> burst(const std::string& model, const std::vector<Request>& reques
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   });
-  const Clock::time_point start = Clock::now();
+  const double start = steady_ms();
   std::vector<std::vector<double>> refusals(kFronts);
   std::vector<std::thread> fronts;
   const size_t share = requests.size() / kFronts;
@@ -131,7 +126,7 @@ Result<Burst> burst(const std::string& model, const std::vector<Request>& reques
     });
   }
   for (std::thread& front : fronts) front.join();
-  out.seconds = ms_since(start) / 1e3;
+  out.seconds = (steady_ms() - start) / 1e3;
   done = true;
   watch.join();
   for (const auto& part : refusals) {
@@ -196,7 +191,5 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: engine_burst_bench CHECKPOINT (derive_checkpoint.py makes it)\n");
     return 2;
   }
-  const triptych::Status status = triptych::bench::run(argv[1]);
-  if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
-  return status.is_ok() ? 0 : 1;
+  return triptych::bench::exit_code(triptych::bench::run(argv[1]));
 }

@@ -1,7 +1,5 @@
 #include "load.h"
 
-#include <algorithm>
-
 #include "pictures.h"
 
 namespace triptych::bench {
@@ -31,11 +29,7 @@ std::vector<Arrival> MixedLoad::arrivals(double per_s, double seconds) {
 double MixedLoad::capacity(MultiModalEngine& engine, size_t most_open) {
   std::vector<Arrival> all;
   for (int i = 0; i < kCapacityRequests; ++i) all.push_back(next(0));
-  double end_ms = 0;
-  for (const Answered& answer : play(engine, all, most_open)) {
-    end_ms = std::max(end_ms, answer.end_ms);
-  }
-  return kCapacityRequests / end_ms * 1e3;
+  return kCapacityRequests / end_ms(play(engine, all, most_open)) * 1e3;
 }
 
 }  // namespace triptych::bench

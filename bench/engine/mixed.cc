@@ -41,9 +41,7 @@ Result<double> capacity(const std::string& model, const std::vector<MediaItem>& 
                             : text_request(i, kTextTokens)});
   }
   const std::vector<Answered> answers = play(*rig.engine, arrivals, kSequences);
-  double end = 0;
-  for (const Answered& answer : answers) end = std::max(end, answer.end_ms);
-  return static_cast<double>(answers.size()) / end * 1e3;
+  return static_cast<double>(answers.size()) / end_ms(answers) * 1e3;
 }
 
 /// Poisson arrivals of texts and of pictures, each with its own random numbers: leaving one kind
@@ -155,9 +153,7 @@ Status run(const std::string& model, const std::string& pictures_folder, double 
 }  // namespace triptych::bench
 
 int main(int argc, char** argv) {
-  const triptych::Status status = triptych::bench::run(
+  return triptych::bench::exit_code(triptych::bench::run(
       argc > 1 ? argv[1] : "models/demo", argc > 2 ? argv[2] : "tests/eval/demo/images",
-      argc > 3 ? std::atof(argv[3]) : 8);
-  if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
-  return status.is_ok() ? 0 : 1;
+      argc > 3 ? std::atof(argv[3]) : 8));
 }

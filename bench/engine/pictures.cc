@@ -1,38 +1,13 @@
 #include "pictures.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <random>
 
 namespace triptych::bench {
 namespace {
-
-uint32_t crc32(std::string_view bytes) {
-  static const std::array<uint32_t, 256> table = [] {
-    std::array<uint32_t, 256> out{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t value = i;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? 0xEDB88320u : 0u);
-      out[i] = value;
-    }
-    return out;
-  }();
-  uint32_t crc = 0xFFFFFFFFu;
-  for (const char c : bytes) crc = (crc >> 8) ^ table[(crc ^ static_cast<uint8_t>(c)) & 0xFF];
-  return crc ^ 0xFFFFFFFFu;
-}
-
-uint32_t adler32(std::string_view bytes) {
-  uint32_t a = 1;
-  uint32_t b = 0;
-  for (const char c : bytes) {
-    a = (a + static_cast<uint8_t>(c)) % 65521;
-    b = (b + a) % 65521;
-  }
-  return b << 16 | a;
-}
 
 std::string big_endian(uint64_t value) {
   std::string out;
@@ -42,22 +17,18 @@ std::string big_endian(uint64_t value) {
 
 std::string chunk(std::string_view type, std::string_view data) {
   const std::string body = std::string(type) + std::string(data);
-  return big_endian(data.size()) + body + big_endian(crc32(body));
+  return big_endian(data.size()) + body +
+         big_endian(crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), body.size()));
 }
 
-/// A zlib stream of stored blocks (RFC 1950, RFC 1951 3.2.4).
+/// A zlib stream that stores and does not compress.
 std::string stored(std::string_view data) {
-  std::string out = "\x78\x01";
-  for (size_t at = 0; at < data.size(); at += 65535) {
-    const size_t n = std::min<size_t>(65535, data.size() - at);
-    out += static_cast<char>(at + n == data.size());
-    for (const size_t field : {n, ~n}) {
-      out += static_cast<char>(field & 0xFF);
-      out += static_cast<char>(field >> 8 & 0xFF);
-    }
-    out += data.substr(at, n);
-  }
-  return out + big_endian(adler32(data));
+  uLongf n = compressBound(static_cast<uLong>(data.size()));
+  std::string out(n, '\0');
+  compress2(reinterpret_cast<Bytef*>(out.data()), &n, reinterpret_cast<const Bytef*>(data.data()),
+            static_cast<uLong>(data.size()), Z_NO_COMPRESSION);
+  out.resize(n);
+  return out;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "rig.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "backends/backend_list.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace triptych::bench {
@@ -48,11 +50,8 @@ Result<Rig> Rig::start(const std::string& model, const EngineOptions& options,
 
 std::vector<Answered> play(MultiModalEngine& engine, const std::vector<Arrival>& arrivals,
                            size_t most_open) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const auto now_ms = [&] {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  };
+  const double start = steady_ms();
+  const auto now_ms = [&] { return steady_ms() - start; };
   std::vector<Answered> out(arrivals.size());
   std::list<Open> open;
   size_t next = 0;
@@ -130,6 +129,12 @@ Request picture_request(const MediaItem& picture, int64_t max_tokens) {
   return out;
 }
 
+double end_ms(const std::vector<Answered>& answers) {
+  double out = 0;
+  for (const Answered& answer : answers) out = std::max(out, answer.end_ms);
+  return out;
+}
+
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -142,6 +147,11 @@ double resident_mib() {
   int64_t n_resident = 0;
   std::ifstream("/proc/self/statm") >> n_all >> n_resident;
   return static_cast<double>(n_resident * sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+int exit_code(const Status& status) {
+  if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
+  return status.is_ok() ? 0 : 1;
 }
 
 }  // namespace triptych::bench

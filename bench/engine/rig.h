@@ -78,8 +78,12 @@ Result<std::vector<MediaItem>> load_pictures(const std::string& folder);
 Request text_request(uint32_t seed, int64_t max_tokens);
 Request picture_request(const MediaItem& picture, int64_t max_tokens);
 
+/// When the last of them ended.
+double end_ms(const std::vector<Answered>& answers);
 double quantile(std::vector<double> values, double q);
 /// Physical memory of this process now.
 double resident_mib();
+/// What main() returns: says what went wrong, if anything did.
+int exit_code(const Status& status);
 
 }  // namespace triptych::bench

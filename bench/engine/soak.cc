@@ -188,7 +188,5 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  const triptych::Status status = triptych::bench::run("models/demo", seconds);
-  if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
-  return status.is_ok() ? 0 : 1;
+  return triptych::bench::exit_code(triptych::bench::run("models/demo", seconds));
 }

@@ -46,7 +46,5 @@ Status run(const std::string& model) {
 }  // namespace triptych::bench
 
 int main(int argc, char** argv) {
-  const triptych::Status status = triptych::bench::run(argc > 1 ? argv[1] : "models/demo");
-  if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
-  return status.is_ok() ? 0 : 1;
+  return triptych::bench::exit_code(triptych::bench::run(argc > 1 ? argv[1] : "models/demo"));
 }

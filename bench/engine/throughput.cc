@@ -28,14 +28,12 @@ Result<double> measure(const std::string& model, size_t at_once, size_t n, const
   std::vector<Arrival> arrivals;
   for (size_t i = 0; i < n; ++i) arrivals.push_back({.request = make(i)});
   const std::vector<Answered> answers = play(*rig.engine, arrivals, at_once);
-  double end = 0;
   int64_t tokens = 0;
   for (const Answered& answer : answers) {
     TRIPTYCH_RETURN_IF_ERROR(answer.error);
-    end = std::max(end, answer.end_ms);
     tokens += answer.n_tokens();
   }
-  return static_cast<double>(tokens) / end * 1e3;
+  return static_cast<double>(tokens) / end_ms(answers) * 1e3;
 }
 
 Status run(const std::string& model, const std::string& pictures_folder) {
@@ -81,8 +79,6 @@ Status run(const std::string& model, const std::string& pictures_folder) {
 }  // namespace triptych::bench
 
 int main(int argc, char** argv) {
-  const triptych::Status status = triptych::bench::run(
-      argc > 1 ? argv[1] : "models/demo", argc > 2 ? argv[2] : "tests/eval/demo/images");
-  if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
-  return status.is_ok() ? 0 : 1;
+  return triptych::bench::exit_code(triptych::bench::run(
+      argc > 1 ? argv[1] : "models/demo", argc > 2 ? argv[2] : "tests/eval/demo/images"));
 }

@@ -151,7 +151,5 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: engine_window_bench CHECKPOINT PICTURES\n");
     return 2;
   }
-  const triptych::Status status = triptych::bench::run(argv[1], argv[2]);
-  if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
-  return status.is_ok() ? 0 : 1;
+  return triptych::bench::exit_code(triptych::bench::run(argv[1], argv[2]));
 }

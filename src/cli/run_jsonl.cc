@@ -8,12 +8,12 @@
 #include <list>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "cli/answer_text.h"
 #include "cli/request_json.h"
 #include "cli/terminal.h"
 #include "engine/multimodal_engine.h"
-#include "prep/media_preparer.h"
 
 namespace triptych::cli {
 namespace {
@@ -65,12 +65,6 @@ Json timeline_json(const Timeline& timeline) {
   out.set("media_in_prefix", Json::integer(timeline.media_in_prefix));
   out.set("media_in_encoder", Json::integer(timeline.media_in_encoder));
   return out;
-}
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 /// Keeps many requests in work and writes each one's line when it ends.
@@ -238,12 +232,12 @@ Status run_jsonl(const RunOptions& options) {
       }
       const std::string source = fmt::format("{}:{}", options.jsonl, number);
       const Result<Json> json = parse_json(line);
-      const double start = now_ms();
+      const double start = steady_ms();
       Result<RequestLine> request = json.is_ok()
                                         ? read_request(JsonRef(*json, source), folder, defaults)
                                         : json.status().with_context(source);
       if (request.is_ok() && !request->request.media.empty()) {
-        request->options.fetch_ms = now_ms() - start;
+        request->options.fetch_ms = steady_ms() - start;
       }
       batch.start(number, std::move(request));
     }

@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+
+#include "base/clock.h"
 
 namespace triptych {
 namespace {
-
-double steady_ms() {
-  return std::chrono::duration<double, std::milli>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // What the cost model starts from, before the first step has been measured: a small machine.
 constexpr double kFlopsPerMs = 100e6;  // 100 GFLOP/s

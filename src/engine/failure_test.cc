@@ -14,15 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-PreparedRequest prompt(std::vector<int32_t> ids, int64_t max_tokens) {
-  PreparedRequest out;
-  out.ids = std::move(ids);
-  out.sampling.max_tokens = max_tokens;
-  out.sampling.ignore_eos = true;
-  out.n_known_tokens = 8;
-  return out;
-}
-
 /// An engine over a machine that the test may break, and a folder for what it then writes.
 struct Rig {
   FakeRunner* runner = nullptr;
@@ -67,8 +58,8 @@ struct Rig {
 TEST(Failure, NumbersThatBrokeInOneSequenceEndItAlone) {
   const Rig rig("nan");
   rig.runner->nan_behind = 5;
-  const uint64_t good = rig.submit(prompt({1, 2, 3}, 4));
-  const uint64_t bad = rig.submit(prompt({1, 2, 5}, 4));
+  const uint64_t good = rig.submit(fake_prompt({1, 2, 3}, 4));
+  const uint64_t bad = rig.submit(fake_prompt({1, 2, 5}, 4));
   const auto ends = rig.finish();
   EXPECT_EQ(ends.at(good).finish, FinishReason::kLength);
   EXPECT_EQ(ends.at(bad).error.code(), StatusCode::kInternal);
@@ -80,18 +71,18 @@ TEST(Failure, NumbersThatBrokeInOneSequenceEndItAlone) {
 
 TEST(Failure, AForwardPassWithoutMemoryLeavesTheEngineUsable) {
   const Rig rig("memory");
-  rig.submit(prompt({1, 2, 3}, 4));
+  rig.submit(fake_prompt({1, 2, 3}, 4));
   rig.runner->forward_error = resource_exhausted("no scratch memory");
   EXPECT_EQ(rig.finish().begin()->second.error.code(), StatusCode::kResourceExhausted);
   rig.runner->forward_error = Status::ok();
-  const uint64_t next = rig.submit(prompt({1, 2, 3}, 4));
+  const uint64_t next = rig.submit(fake_prompt({1, 2, 3}, 4));
   EXPECT_EQ(rig.finish().at(next).finish, FinishReason::kLength);
   EXPECT_TRUE(rig.files().empty());
 }
 
 TEST(Failure, AForwardPassThatIsOurFaultLeavesASnapshotAndTheEngineDrains) {
   const Rig rig("forward");
-  PreparedRequest request = prompt({1, 2, 3}, 4);
+  PreparedRequest request = fake_prompt({1, 2, 3}, 4);
   request.spans.push_back({0, kFakePictureTokens, 0});
   request.media.push_back(fake_picture(9));
   request.ids.insert(request.ids.begin(), kFakePictureTokens, 7);
@@ -103,7 +94,7 @@ TEST(Failure, AForwardPassThatIsOurFaultLeavesASnapshotAndTheEngineDrains) {
   EXPECT_THAT(ends.at(id).error.message(), HasSubstr("kernel says no"));
   EXPECT_THAT(ends.at(id).error.message(), HasSubstr(file));
 
-  const Status refused = rig.engine->submit(prompt({1, 2, 3}, 4)).status();
+  const Status refused = rig.engine->submit(fake_prompt({1, 2, 3}, 4)).status();
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
   EXPECT_THAT(refused.message(), HasSubstr("kernel says no"));
 
@@ -122,7 +113,9 @@ TEST(Failure, AForwardPassThatIsOurFaultLeavesASnapshotAndTheEngineDrains) {
 TEST(Failure, ThoseWhoWereNotInTheStepGoOn) {
   const Rig rig("others");
   std::vector<uint64_t> ids;
-  for (int i = 0; i < 7; ++i) ids.push_back(rig.submit(prompt({1, 2, i}, 4)));  // six run at once
+  for (int i = 0; i < 7; ++i) {  // six run at once
+    ids.push_back(rig.submit(fake_prompt({1, 2, i}, 4)));
+  }
   rig.runner->forward_error = internal_error("once");
   rig.engine->step();
   rig.runner->forward_error = Status::ok();
@@ -133,8 +126,8 @@ TEST(Failure, ThoseWhoWereNotInTheStepGoOn) {
 
 TEST(Failure, ABrokenInvariantEndsAll) {
   const Rig rig("invariant");
-  rig.submit(prompt({1, 2, 3}, 100));
-  rig.submit(prompt({1, 2, 4}, 100));
+  rig.submit(fake_prompt({1, 2, 3}, 100));
+  rig.submit(fake_prompt({1, 2, 4}, 100));
   rig.engine->step();
   rig.runner->pages().share(0);  // a reference that nobody holds
   const auto ends = rig.finish();
@@ -147,7 +140,7 @@ TEST(Failure, WithoutAFolderTheErrorSaysSo) {
   auto runner = std::make_unique<FakeRunner>();
   runner->forward_error = internal_error("kernel says no");
   const auto engine = Engine::create(std::move(runner), {}, [] { return 0.0; });
-  ASSERT_TRUE((*engine)->submit(prompt({1, 2, 3}, 4)).is_ok());
+  ASSERT_TRUE((*engine)->submit(fake_prompt({1, 2, 3}, 4)).is_ok());
   while (!(*engine)->idle()) (*engine)->step();
   EXPECT_THAT((*engine)->failure().message(), HasSubstr("failure_folder"));
 }

@@ -48,10 +48,7 @@ TEST(MaskWorker, MasksAreReadyBeforeTheLogits) {
   auto engine = Engine::create(std::move(runner), {}, [] { return 0.0; });
   ASSERT_TRUE(engine.is_ok()) << engine.status().message();
   for (int i = 0; i < 2; ++i) {
-    PreparedRequest request;
-    request.ids = {2, 3, 4};
-    request.sampling.max_tokens = 5;
-    request.n_known_tokens = 8;
+    PreparedRequest request = fake_prompt({2, 3, 4}, 5);
     request.constraint = source;
     ASSERT_TRUE((*engine)->submit(std::move(request)).is_ok());
   }

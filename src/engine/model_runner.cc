@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
+#include "base/clock.h"
 #include "ops/rows.h"
 
 namespace triptych {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 Result<MatmulMode> choose_matmul(const Settings& settings, const Backend& backend) {
   if (settings.matmul == "f32") return MatmulMode::kF32;
@@ -45,7 +43,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(const Checkpoint& checkpo
                                                        const Backend& backend,
                                                        const Settings& settings,
                                                        const PlanLimits& plan_limits) {
-  const auto start = Clock::now();
+  const double start = steady_ms();
   if (const char* missing = first_missing_op(backend.kernels); missing != nullptr) {
     return internal_error(
         fmt::format("backend {} has no kernel for {}", backend.description, missing));
@@ -83,7 +81,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(const Checkpoint& checkpo
                   .pair_cost = {},
                   .eos_ids = spec.generation.eos_ids};
   out->measure_costs(kv_dtype);
-  out->load_ms_ = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  out->load_ms_ = steady_ms() - start;
   return out;
 }
 

@@ -21,10 +21,6 @@ Timeline begin_timeline(double now_ms, double fetch_ms) {
 
 }  // namespace
 
-double MultiModalEngine::Open::expires_ms() const {
-  return options.deadline_ms > 0 ? timeline.arrival_ms + options.deadline_ms : kNever;
-}
-
 MultiModalEngine::MultiModalEngine(std::unique_ptr<Engine> engine,
                                    std::shared_ptr<const RequestPreparer> preparer,
                                    const PrepLimits& limits)

@@ -74,7 +74,7 @@ class MultiModalEngine {
     uint64_t sequence = 0;  ///< 0 while it is prepared
     HostBudget::Share host = {};
 
-    double expires_ms() const;
+    double expires_ms() const { return options.expires_ms(timeline.arrival_ms); }
   };
   using Requests = std::map<uint64_t, Open>;
 

@@ -22,6 +22,11 @@ struct SubmitOptions {
   double deadline_ms = 0;
   /// That the caller took to get the media, before submit: the timeline begins with it.
   double fetch_ms = 0;
+
+  /// When a request that arrived at `arrival_ms` has run out of time; kNever without a deadline.
+  double expires_ms(double arrival_ms) const {
+    return deadline_ms > 0 ? arrival_ms + deadline_ms : kNever;
+  }
 };
 
 /// A request in work. Written by the engine's thread alone.
@@ -63,9 +68,7 @@ struct Sequence {
   /// Whether a span's features must be there before its rows can run.
   bool needs(const Span& span) const { return span.position + span.length > n_cached(); }
   double arrival_ms() const { return timeline.arrival_ms; }
-  double expires_ms() const {
-    return options.deadline_ms > 0 ? arrival_ms() + options.deadline_ms : kNever;
-  }
+  double expires_ms() const { return options.expires_ms(arrival_ms()); }
   Stage stage() const;
 };
 

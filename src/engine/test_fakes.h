@@ -88,6 +88,16 @@ inline std::shared_ptr<const PreparedMedia> fake_picture(int number) {
   return out;
 }
 
+/// A prompt of ids that the fake machine knows.
+inline PreparedRequest fake_prompt(std::vector<int32_t> ids, int64_t max_tokens) {
+  PreparedRequest out;
+  out.ids = std::move(ids);
+  out.sampling.max_tokens = max_tokens;
+  out.sampling.ignore_eos = true;
+  out.n_known_tokens = 8;
+  return out;
+}
+
 /// The prompt's characters are its ids. "slow" media take until `released`, "brief" ones a moment,
 /// "bad" ones fail, "broken" ones throw.
 class FakePreparer final : public RequestPreparer {

@@ -43,14 +43,11 @@ struct Machine {
 };
 
 PreparedRequest with_picture(int number, int64_t max_tokens) {
-  PreparedRequest out;
+  std::vector<int32_t> ids(kFakePictureTokens, 7);
+  ids.push_back(2);
+  PreparedRequest out = fake_prompt(std::move(ids), max_tokens);
   out.spans.push_back({0, kFakePictureTokens, 0});
   out.media.push_back(fake_picture(number));
-  out.ids.assign(kFakePictureTokens, 7);
-  out.ids.push_back(2);
-  out.sampling.max_tokens = max_tokens;
-  out.sampling.ignore_eos = true;
-  out.n_known_tokens = 8;
   return out;
 }
 

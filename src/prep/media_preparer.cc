@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+
+#include "base/clock.h"
 
 namespace triptych {
 
@@ -33,7 +34,7 @@ Result<RequestCost> MediaPreparer::cost(const Request& request) const {
 
 Result<PreparedRequest> MediaPreparer::prepare(const Request& request,
                                                const PrepContext& context) const {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steady_ms();
   const Status ended(StatusCode::kCancelled, "the request has ended");
   if (!context.begin(PrepStage::kProcess)) return ended;
   TRIPTYCH_ASSIGN_OR_RETURN(PreparedRequest out,
@@ -54,8 +55,7 @@ Result<PreparedRequest> MediaPreparer::prepare(const Request& request,
     if (!media.is_ok()) return media.status().with_context(item.name);
     out.media.push_back(std::move(*media));
   }
-  out.prep_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  out.prep_ms = steady_ms() - start;
   return out;
 }
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
+#include "base/clock.h"
 #include "text/blake3.h"
 #include "text/gguf_tokenizer.h"
 
@@ -91,16 +91,15 @@ Result<ImageCost> Preprocessor::cost(const MediaItem& item) const {
     return unsupported(fmt::format("{}: a {} model takes no {}", item.name, spec_.model_type,
                                    modality_name(item.modality)));
   }
+  Result<ImageCost> out = image_cost(bytes_of(item));
+  return out.is_ok() ? out : out.status().with_context(item.name);
+}
+
+Result<ImageCost> Preprocessor::image_cost(std::span<const std::byte> bytes) const {
   ImageCost out;
-  Result<ImageHeader> header = probe_image(bytes_of(item), options_.decode.limits);
-  if (!header.is_ok()) return header.status().with_context(item.name);
-  out.header = *header;
-  Result<ImagePlan> plan = plan_image(header->width, header->height, *recipe_);
-  if (!plan.is_ok()) return plan.status().with_context(item.name);
-  out.plan = *plan;
-  Result<int64_t> n_tokens = spec_.image_tokens(plan->width, plan->height);
-  if (!n_tokens.is_ok()) return n_tokens.status().with_context(item.name);
-  out.n_tokens = *n_tokens;
+  TRIPTYCH_ASSIGN_OR_RETURN(out.header, probe_image(bytes, options_.decode.limits));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.plan, plan_image(out.header.width, out.header.height, *recipe_));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.n_tokens, spec_.image_tokens(out.plan.width, out.plan.height));
   return out;
 }
 
@@ -162,15 +161,14 @@ Status Preprocessor::prepare_sampling(const SamplingParams& sampling, PreparedRe
 
 Result<PreparedRequest> Preprocessor::prepare(const Request& request, int64_t context_limit,
                                               ThreadPool& pool, TensorRegistry& registry) const {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steady_ms();
   TRIPTYCH_ASSIGN_OR_RETURN(PreparedRequest out, prepare_prompt(request, context_limit));
   for (const MediaItem& item : request.media) {
     auto media = prepare_media(item, pixels_id(item), pool, registry);
     if (!media.is_ok()) return media.status().with_context(item.name);
     out.media.push_back(std::move(*media));
   }
-  out.prep_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  out.prep_ms = steady_ms() - start;
   return out;
 }
 
@@ -230,23 +228,21 @@ MediaId Preprocessor::pixels_id(const MediaItem& item) const {
 
 Result<std::shared_ptr<const PreparedMedia>> Preprocessor::prepare_media(
     const MediaItem& item, const MediaId& id, ThreadPool& pool, TensorRegistry& registry) const {
-  TRIPTYCH_ASSIGN_OR_RETURN(const ImageHeader header,
-                            probe_image(bytes_of(item), options_.decode.limits));
-  TRIPTYCH_ASSIGN_OR_RETURN(const ImagePlan plan,
-                            plan_image(header.width, header.height, *recipe_));
+  TRIPTYCH_ASSIGN_OR_RETURN(const ImageCost cost, image_cost(bytes_of(item)));
   auto out = std::make_shared<PreparedMedia>();
   out->id = id;
-  out->source_width = header.width;
-  out->source_height = header.height;
-  TRIPTYCH_ASSIGN_OR_RETURN(out->n_tokens, spec_.image_tokens(plan.width, plan.height));
+  out->n_tokens = cost.n_tokens;
+  out->source_width = cost.header.width;
+  out->source_height = cost.header.height;
   TRIPTYCH_ASSIGN_OR_RETURN(const PixelTensor pixels,
                             preprocess_image(bytes_of(item), *recipe_, options_.decode, pool));
   TRIPTYCH_ASSIGN_OR_RETURN(out->pixels,
                             Tensor::allocate(DType::kF32, Shape{3, pixels.height, pixels.width}));
   std::memcpy(out->pixels.f32(), pixels.values.data(), pixels.values.size() * sizeof(float));
-  registry.publish("pixel_values", "prep", Modality::kImage, out->pixels.view(),
-                   fmt::format("{}x{} resized to {}x{}, {} tokens", header.width, header.height,
-                               plan.resized_width, plan.resized_height, out->n_tokens));
+  registry.publish(
+      "pixel_values", "prep", Modality::kImage, out->pixels.view(),
+      fmt::format("{}x{} resized to {}x{}, {} tokens", cost.header.width, cost.header.height,
+                  cost.plan.resized_width, cost.plan.resized_height, cost.n_tokens));
   return std::shared_ptr<const PreparedMedia>(std::move(out));
 }
 

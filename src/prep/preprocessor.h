@@ -66,6 +66,7 @@ class Preprocessor {
 
  private:
   explicit Preprocessor(const ModelSpec& spec) : spec_(spec) {}
+  Result<ImageCost> image_cost(std::span<const std::byte> bytes) const;
   Result<EncodedPrompt> encode(const Request& request) const;
   Status prepare_sampling(const SamplingParams& sampling, PreparedRequest& out) const;
   Status add_missing_bos(EncodedPrompt& encoded) const;

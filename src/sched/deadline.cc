@@ -22,13 +22,17 @@ double next_token_due(const SequenceState& sequence, const SchedulerConfig& conf
          static_cast<double>(sequence.n_drawn()) * config.policy(sequence.service_class).tpot_ms;
 }
 
+double longest_gap_ms(const SequenceState& sequence, const SchedulerConfig& config) {
+  return config.policy(sequence.service_class).tpot_ms * config.max_gap_factor;
+}
+
 double time_to_next_token(std::span<const SequenceState* const> decoding, double now_ms,
                           const SchedulerConfig& config) {
   double least = kNever;
   for (const SequenceState* sequence : decoding) {
     const double tpot = config.policy(sequence->service_class).tpot_ms;
     const double due = next_token_due(*sequence, config);
-    least = std::min(least, std::clamp(due - now_ms, tpot / 2, tpot * config.max_gap_factor));
+    least = std::min(least, std::clamp(due - now_ms, tpot / 2, longest_gap_ms(*sequence, config)));
   }
   return least;
 }

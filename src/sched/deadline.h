@@ -23,6 +23,10 @@ Urgency urgency(const SequenceState& sequence, double now_ms, const SchedulerCon
 /// first. ms.
 double next_token_due(const SequenceState& sequence, const SchedulerConfig& config);
 
+/// The longest step that a decoding sequence is made to sit through: `max_gap_factor` TPOT targets.
+/// ms.
+double longest_gap_ms(const SequenceState& sequence, const SchedulerConfig& config);
+
 /// Time until the earliest next-token deadline of decoding sequences. Between half a target and
 /// `max_gap_factor` targets each, so that a sequence that is late does not stop all prefill and one
 /// that is early is not made to stutter. kNever when `decoding` is empty. ms.

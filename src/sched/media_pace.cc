@@ -39,10 +39,6 @@ double needed_share(const StepDraft& draft) {
 
 }  // namespace
 
-bool has_media_ahead(const SequenceState& sequence) {
-  return !sequence.media.empty() && sequence.media.back().end() > sequence.n_cached;
-}
-
 const MediaState* next_media(const SequenceState& sequence) {
   for (const MediaState& media : sequence.media) {
     if (media.end() > sequence.n_cached) return &media;

@@ -31,9 +31,8 @@ int64_t unpromised_room(const StepDraft& draft) {
 
 // Its next token is not due within the longest step.
 bool has_lead(const SequenceState& state, const StepDraft& draft) {
-  const double longest =
-      draft.config.policy(state.service_class).tpot_ms * draft.config.max_gap_factor;
-  return next_token_due(state, draft.config) - draft.snapshot.now_ms > longest;
+  return next_token_due(state, draft.config) - draft.snapshot.now_ms >
+         longest_gap_ms(state, draft.config);
 }
 
 // The fewer pages are left under `pause_below` of the pool, the fewer sequences take one: those

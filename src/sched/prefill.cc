@@ -79,9 +79,7 @@ Left time_left(const StepDraft& draft) {
       plan.budget_ms * config.step_fill - draft.predictors.cost.predict_ms(plan.encode_shape);
   double longest = kNever;
   for (const ActiveSequence& active : draft.active) {
-    if (!active.decodes) continue;
-    longest = std::min(longest,
-                       config.policy(active.state->service_class).tpot_ms * config.max_gap_factor);
+    if (active.decodes) longest = std::min(longest, longest_gap_ms(*active.state, config));
   }
   left.longest = plan.budget_ms >= longest;
   return left;

@@ -69,10 +69,11 @@ void cut_prefill(StepDraft& draft);
 /// When pages are so short that no active sequence can go on, one gives way.
 void break_deadlock(StepDraft& draft);
 
-/// Rows of media are still to be computed.
-bool has_media_ahead(const SequenceState& sequence);
 /// The item whose rows come next; nullptr when all are computed.
 const MediaState* next_media(const SequenceState& sequence);
+inline bool has_media_ahead(const SequenceState& sequence) {
+  return next_media(sequence) != nullptr;
+}
 
 /// Which sequence gives way next: the lowest class, then the latest arrival, among those whose
 /// preemption budget is not spent, who have pages to give and whose class is below `above`

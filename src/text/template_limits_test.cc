@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <future>
 #include <string>
 #include <thread>
@@ -16,17 +16,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Loads and renders a hostile template and returns its error; measures both together.
+/// Loads and renders a hostile template and returns its error; measures how long this process
+/// computed meanwhile.
 Status run(const std::string& text, double* seconds = nullptr) {
   const auto tokenizer = goldens::load_tokenizer("llama2");
   ChatPrompt prompt;
   prompt.messages.push_back({.role = "user", .parts = {MessagePart::of_text("hi")}});
   const auto chat = ChatTemplate::from_text(text, tokenizer, "hostile.jinja");
   if (!chat.is_ok()) return chat.status();
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const auto rendered = (*chat)->render(prompt);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  if (seconds != nullptr) *seconds = took.count();
+  if (seconds != nullptr) *seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   return rendered.status();
 }
 
@@ -66,7 +66,7 @@ TEST(TemplateLimits, HostileTemplatesEndWithAnError) {
     const Status status = run(text, &seconds);
     EXPECT_FALSE(status.is_ok()) << name;
     EXPECT_THAT(status.message(), HasSubstr("hostile.jinja")) << name;
-    EXPECT_LT(seconds, 10.0) << name << ": " << status.message();
+    EXPECT_LT(seconds, 1.0) << name << ": " << status.message();
   }
 }
 

@@ -14,7 +14,7 @@ rust_minimum=1.87
 # libjpeg-dev stands for libjpeg62-turbo-dev on Debian and libjpeg-turbo8-dev on Ubuntu.
 build_packages=(g++ cmake ninja-build pkg-config make git ccache
   libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev
-  libjpeg-dev libpng-dev libwebp-dev libgif-dev libhwy-dev
+  libjpeg-dev libpng-dev zlib1g-dev libwebp-dev libgif-dev libhwy-dev
   python3 python3-pip)
 fuzz_packages=(clang-16 libclang-rt-16-dev)
 tidy_packages=(clang-tidy-16 clang-format-16)

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,21 +34,8 @@ inline Image noise_image(int64_t width, int64_t height, uint32_t seed) {
   return image;
 }
 
-/// CRC-32 as zlib and PNG have it.
 inline uint32_t crc32(const void* data, size_t n_bytes) {
-  static const std::array<uint32_t, 256> table = [] {
-    std::array<uint32_t, 256> out{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t value = i;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? 0xEDB88320u : 0u);
-      out[i] = value;
-    }
-    return out;
-  }();
-  uint32_t crc = 0xFFFFFFFFu;
-  const auto* bytes = static_cast<const uint8_t*>(data);
-  for (size_t i = 0; i < n_bytes; ++i) crc = (crc >> 8) ^ table[(crc ^ bytes[i]) & 0xFF];
-  return crc ^ 0xFFFFFFFFu;
+  return static_cast<uint32_t>(::crc32_z(0, static_cast<const Bytef*>(data), n_bytes));
 }
 
 inline uint32_t crc32(const Image& image) {
