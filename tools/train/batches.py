@@ -23,9 +23,10 @@ EASY_VQA_PICTURES = 8                           # how many pictures of a batch c
 NEAR_SHARE = .5                                 # how many relations are asked of objects that are close together
 MAX_TURNS = 64                                  # answers a row may hold
 
-TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE, OFFSET = range(7)  # what the channels of a row hold
-CHANNELS = 7
+TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE, TOLD, OFFSET = range(8)  # what the channels of a row hold
+CHANNELS = 8
 PLACE_GRID = 24  # the place of an object that a question names is the patch that holds its centre
+CHARACTER = PLACE_GRID * PLACE_GRID  # what TOLD adds to the patch of a character, which is smaller than an object
 OFFSETS = 32     # steps, of 24 pixels, in which the offset between two compared objects is told, by axis
 
 PIECES = re.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+")
@@ -41,22 +42,37 @@ class PieceTokenizer:
         return self.with_ends(text)[0]
 
     def with_ends(self, text):
-        """The ids, and {index behind a piece in the text: number of ids up to there}."""
-        ids, ends, at = [], {}, 0
+        """The ids, and {index behind a token in the text: number of ids up to there}."""
+        ids, ends, at = [], {0: 0}, 0
         for piece in PIECES.findall(text):
             known = self.cache.get(piece)
             if known is None:
-                known = self.tokenizer.encode(piece).ids
+                encoding = self.tokenizer.encode(piece)
+                known = encoding.ids, [end for _, end in encoding.offsets]
                 if len(self.cache) < 200000:
                     self.cache[piece] = known
-            ids += known
+            ends |= {at + end: len(ids) + i + 1 for i, end in enumerate(known[1])}
+            ids += known[0]
             at += len(piece)
-            ends[at] = len(ids)
         return ids, ends
 
 
 def place_of(thing):
+    """The patch that holds the centre of an object or place."""
     return int(thing.cy * PLACE_GRID / CANVAS) * PLACE_GRID + int(thing.cx * PLACE_GRID / CANVAS)
+
+
+def told_in(question, ends):
+    """(number of answer tokens before it, where to look) of each object and character that an answer tells."""
+    answer, at = question.answer, 0
+    for thing in question.told:
+        begin = answer.find(thing.item(), at)
+        if begin >= 0:
+            at = begin
+            yield ends[begin] if begin in ends else ends[begin - 1], place_of(thing)  # a token may begin with a blank
+        begin = answer.find(thing.text, at)
+        for i in range(len(thing.text)):
+            yield ends[begin + i], CHARACTER + place_of(thing.character(i))
 
 
 def offset_of(a, b):
@@ -66,7 +82,7 @@ def offset_of(a, b):
 
 
 class RowPacker:
-    """Fills one row [7, S] with conversations about one subject until it is full."""
+    """Fills one row [8, S] with conversations about one subject until it is full."""
 
     def __init__(self, r, ids, asker, mix, lead_tasks):
         self.r, self.ids, self.asker = r, ids, asker
@@ -80,7 +96,7 @@ class RowPacker:
                 question = self.next_question(conversation == 0 and last is None, last, subject)
                 if question is None:
                     continue
-                (asked, ends), answer = self.ids.with_ends(question.text), self.ids(question.answer)
+                (asked, ends), (answer, answer_ends) = self.ids.with_ends(question.text), self.ids.with_ends(question.answer)
                 tokens = ([USER] if last else []) + asked + [ASSISTANT] + answer + [END]
                 n, n_answer = len(tokens), len(answer) + 1
                 if used + n > room or turn >= MAX_TURNS:
@@ -88,11 +104,13 @@ class RowPacker:
                 span, learned = slice(used, used + n), slice(used + n - 1 - n_answer, used + n - 1)
                 out[TOKEN, span], out[POSITION, span] = tokens, range(position, position + n)
                 out[CONVERSATION, span] = conversation
-                for phrase, thing in question.mentions:
-                    begin = question.text.lower().find(phrase.lower())
-                    behind = begin + len(phrase) if phrase else len(question.text)
-                    if begin >= 0 and behind in ends:
+                text = question.text.lower()
+                for phrases, thing in question.mentions:
+                    behind = max(text.find(phrase.lower()) + len(phrase) for phrase in phrases)
+                    if all(phrase.lower() in text for phrase in phrases) and behind in ends:
                         out[PLACE, used + (last is not None) + ends[behind] - 1] = place_of(thing)
+                for before, patch in told_in(question, answer_ends):
+                    out[TOLD, learned.start + before] = patch
                 if len(question.mentions) == 2:
                     out[OFFSET, learned.start] = offset_of(*(thing for _, thing in question.mentions))
                 out[TURN, learned], out[TASK, learned] = turn, TASKS.index(question.task)
@@ -112,11 +130,12 @@ class RowPacker:
 
 
 class Batches(torch.utils.data.IterableDataset):
-    """Yields (scene arrays..., easy-VQA picture indices [8 or 0], rows [n, 7, S]).
+    """Yields (scene arrays..., easy-VQA picture indices [8 or 0], rows [n, 8, S]).
 
     In `rows`, TASK is 0 or more where the next token is part of an answer, and PLACE at the last token of a
-    phrase that names one object (the object's place, the patch that holds its centre), and OFFSET at the last token before the answer where two objects
-    are compared. S is 0 while only the tower trains
+    phrase that names one object (the patch that holds its centre), TOLD at the token before each object or character that
+    an answer tells (its patch; CHARACTER is added for a character), and OFFSET at the last token before the answer where
+    two objects are compared. S is 0 while only the tower trains
     (`progress` below `tower_until`); n is half the number of pictures when questions are about two. The first eight
     pictures of a batch of single pictures are to be replaced by the easy-VQA pictures named.
     """
@@ -157,5 +176,5 @@ class Batches(torch.utils.data.IterableDataset):
     @staticmethod
     def empty_rows(n, length):
         rows = np.zeros((n, CHANNELS, length), np.int16)
-        rows[:, CONVERSATION] = rows[:, TASK] = rows[:, PLACE] = rows[:, OFFSET] = -1
+        rows[:, [CONVERSATION, TASK, PLACE, TOLD, OFFSET]] = -1
         return rows

@@ -9,7 +9,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from batches import CONVERSATION, MAX_TURNS, OFFSET, OFFSETS, PLACE, PLACE_GRID, POSITION, TASK, TOKEN, TURN
+from batches import CHARACTER, CONVERSATION, MAX_TURNS, OFFSET, OFFSETS, PLACE, PLACE_GRID, POSITION, TASK, TOKEN, TOLD, TURN
 from scenes import CANVAS
 from vocabulary import BOS, CHARS, COLORS, MAX_TEXT, SHAPES, TASKS, USER
 
@@ -22,7 +22,8 @@ GRID = CANVAS // PATCH
 LAYER_NORM_EPS, RMS_EPS, ROPE_THETA = 1e-6, 1e-5, 10000.
 PROJECTORS = ('mlp', 'linear_layernorm')
 PROJECTOR_LAYER_NORM_EPS = 1e-5
-LOOK_LAYER = 4        # in this decoder layer LOOK_HEADS must look at the object that a token names (in training);
+LOOK_LAYER = 4        # in this decoder layer LOOK_HEADS must look at the object that a token names (in training),
+TELL_LAYER = 6        # and in this one at the object or character that the next token tells
 LOOK_HEADS = 2        # the first ones: those of one key-value head
 LOOK_PATCHES = 2      # how many patches around an object's centre count as looking at it
 PLACE_LAYER = 5       # after so many decoder layers a named object's place must be known,
@@ -166,9 +167,9 @@ class Model:
         right = [((x.argmax(-1) == y) & (y >= 0)).sum() / (y >= 0).sum().clamp(min=1) for x, y in pairs]
         return loss, torch.stack(right).detach()
 
-    def hidden(self, pictures, token, position, conversation, place):
+    def hidden(self, pictures, token, position, conversation, place, told):
         """At the tokens behind the pictures [n, k * 576, 256] (projected features): the outputs [n, S, 256] of the last
-        layer, of PLACE_LAYER and of OFFSET_LAYER; and the look loss."""
+        layer, of PLACE_LAYER and of OFFSET_LAYER; and the look losses of what questions name and of what answers tell."""
         (n, length), dev = token.shape, token.device
         embed = self.weights['l.embed']
         begin = F.embedding(torch.tensor([BOS, USER], device=dev), embed).expand(n, 2, WIDTH)
@@ -184,18 +185,21 @@ class Model:
         for i, layer in enumerate(self.layers('l.', 'n1 Wqkv Wo n2 Wgu Wd')):
             if i + 1 == LOOK_LAYER:
                 look = self.look_loss(x, cos, sin, prefix, place, *layer[:2])
+            elif i + 1 == TELL_LAYER:
+                tell = self.look_loss(x, cos, sin, prefix, told, *layer[:2])
             x = self.decoder_block(x, cos, sin, mask, prefix, i == DECODER_LAYERS - 1, *layer)
             if i + 1 == PLACE_LAYER:
                 placed = x[:, prefix:]
             elif i + 1 == OFFSET_LAYER:
                 compared = x[:, prefix:]
-        return x, placed, compared, look
+        return x, placed, compared, look, tell
 
     @staticmethod
     def look_loss(x, cos, sin, prefix, place, n1, Wqkv):
-        """-log of the share of the attention to the picture that rests on the object a token names, by LOOK_HEADS of the
-        layer with these weights: left alone, a small decoder answers from what many patches tell of the whole picture, and
-        never looks at one object. 0 where nothing is named (two pictures)."""
+        """-log of the share of the attention to the picture that rests on the patches `place` names (an object's centre and
+        those around it, or exactly a character's), by LOOK_HEADS of the layer with these weights together: left alone, a
+        small decoder answers from what many patches tell of the whole picture, and never looks at one object. 0 where
+        nothing is named (two pictures)."""
         known = place >= 0
         if not known.any():
             return x.new_zeros((), dtype=torch.float)
@@ -208,9 +212,10 @@ class Model:
         k = rotate(k, cos[:, :, prefix - GRID * GRID:prefix], sin[:, :, prefix - GRID * GRID:prefix])
         share = (q @ k.mT / math.sqrt(HEAD)).transpose(1, 2)[known].float().log_softmax(-1)
         patch = torch.arange(GRID * GRID, device=x.device)
-        at = place[known][:, None]
-        on = ((patch // GRID - at // GRID).abs() <= LOOK_PATCHES) & ((patch % GRID - at % GRID).abs() <= LOOK_PATCHES)
-        return -share.masked_fill(~on[:, None], -math.inf).logsumexp(-1).mean()
+        at = place[known][:, None] % CHARACTER
+        reach = torch.where(place[known] < CHARACTER, LOOK_PATCHES, 0)[:, None]
+        on = ((patch // GRID - at // GRID).abs() <= reach) & ((patch % GRID - at % GRID).abs() <= reach)
+        return math.log(LOOK_HEADS) - share.masked_fill(~on[:, None], -math.inf).logsumexp((1, 2)).mean()
 
     def patch_loss(self, pictures):
         """Whether each patch's projected feature still tells its own row and column [n, 576, 256]. Without this the
@@ -228,14 +233,14 @@ class Model:
         return loss / known.sum().clamp(min=1)
 
     def question_loss(self, features, rows, task_weight):
-        """Loss over the answers; losses [4] over the places of patches, looking at named objects, their places and the
-        offsets of compared ones; by task the number of answers wholly right and of all answers [2, tasks]."""
+        """Loss over the answers; losses [5] over the places of patches, looking at what is named and at what is told, the
+        places of named objects and the offsets of compared ones; by task the number of answers wholly right and of all answers [2, tasks]."""
         rows = rows.long()
-        channels = (TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE, OFFSET)
-        token, position, conversation, turn, task, place, offset = (rows[:, i] for i in channels)
+        channels = (TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE, TOLD, OFFSET)
+        token, position, conversation, turn, task, place, told, offset = (rows[:, i] for i in channels)
         n = rows.shape[0]
         pictures = self.project(features)
-        h, placed, compared, look = self.hidden(pictures.reshape(n, -1, WIDTH), token, position, conversation, place)
+        h, placed, compared, look, tell = self.hidden(pictures.reshape(n, -1, WIDTH), token, position, conversation, place, told)
         label = F.pad(token[:, 1:], (0, 1))
         weight = task_weight[task] * (task >= 0)
         loss, hit = self.answer_loss(h, self.weights['l.norm'], self.weights['l.embed'], label, weight)
@@ -243,6 +248,6 @@ class Model:
         right = right.scatter_reduce(1, turn, (hit | (task < 0)).float(), 'amin').flatten()
         kind = torch.full((n, MAX_TURNS), -1, device=token.device).scatter_reduce(1, turn, task, 'amax').flatten()
         by_task = F.one_hot(kind.clamp(min=0), len(TASKS)).float() * (kind >= 0)[:, None]
-        places = torch.stack([self.patch_loss(pictures), look, self.grid_loss(placed, 'aux.place', place, PLACE_GRID),
+        places = torch.stack([self.patch_loss(pictures), look, tell, self.grid_loss(placed, 'aux.place', place, PLACE_GRID),
                               self.grid_loss(compared, 'aux.offset', offset, OFFSETS)])
         return loss, places, torch.stack([(by_task * right[:, None]).sum(0), by_task.sum(0)])

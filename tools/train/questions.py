@@ -3,11 +3,13 @@ from collections import Counter, defaultdict, namedtuple
 
 import phrasings
 import wordings
+from scenes import centre_of_cell
 from vocabulary import COLORS, FIRST, NO, NUMBERS, PLURALS, SECOND, SHAPES, TEXT, YES, group, with_article
 
 # `kind` names what was asked more finely than the task does (chance is stated by kind); `topic` is the object spoken of;
-# `mentions` lists (phrase, object) of the objects that the text names; '' stands for the whole text.
-Question = namedtuple('Question', 'task kind text answer topic mentions', defaults=(None, ()))
+# `mentions` lists (phrases, object or place) of what the text names: it is known behind the last of the phrases.
+# `told` lists the objects that the answer names or reads, in its order.
+Question = namedtuple('Question', 'task kind text answer topic mentions told', defaults=(None, (), ()))
 
 # How often a task is drawn for a question about one picture.
 MIX = dict(color=1.2, shape=.8, count=2.2, exist=1.6, spatial=8., locate=1., cell=3., read=3., more=2., describe=.4)
@@ -26,8 +28,8 @@ class Asker:
         """A Question of the task about one scene (`two`: about two), or None when the scene does not allow one."""
         return getattr(self, task)(*scenes)
 
-    def question(self, task, kind, answer, wording=None, topic=None, mentions=(), **slots):
-        return Question(task, kind, self.say(self.r, wording or kind, **slots), answer, topic, mentions)
+    def question(self, task, kind, answer, wording=None, topic=None, mentions=(), told=(), **slots):
+        return Question(task, kind, self.say(self.r, wording or kind, **slots), answer, topic, mentions, told)
 
     def least(self, key, options):
         """The answer given least often so far among the keys of `options`, and one of the things asked that have it."""
@@ -51,15 +53,15 @@ class Asker:
             subjects.append((scene.texts[0], 'the text'))
         if subjects:
             thing, phrase = r.choice(subjects)
-            return self.question('color', 'color', COLORS[thing.color], topic=thing, mentions=[(phrase, thing)],
+            return self.question('color', 'color', COLORS[thing.color], topic=thing, mentions=[([phrase], thing)],
                                  a=phrase)
 
     def shape(self, scene):
         subjects = [t for t in scene.shapes if scene.by_color[t.color] == 1]
         if subjects:
             thing = self.r.choice(subjects)
-            return self.question('shape', 'shape', SHAPES[thing.kind], topic=thing, mentions=[('', thing)],
-                                 c=COLORS[thing.color])
+            return self.question('shape', 'shape', SHAPES[thing.kind], topic=thing,
+                                 mentions=[([COLORS[thing.color]], thing)], c=COLORS[thing.color])
 
     def count_what(self, scene):
         """(kind of count, number, plural phrase) with the number balanced."""
@@ -152,7 +154,7 @@ class Asker:
         apart = b.cx - a.cx if way < 2 else b.cy - a.cy
         true = (apart > 0) == (way % 2 == 0)
         name_a, name_b = 'the ' + a.name(), 'the ' + b.name()
-        mentions = [(name_a, a), (name_b, b)]
+        mentions = [([name_a], a), ([name_b], b)]
         if r.random() < .4:
             if self.balanced('further', 0 if true else 1, (0, 1)):
                 return self.question('spatial', 'further', name_a if true else name_b,
@@ -167,7 +169,7 @@ class Asker:
         if subjects:
             thing = self.r.choice(subjects)
             phrase = 'the ' + thing.name()
-            return self.question('locate', 'locate', thing.place(), topic=thing, mentions=[(phrase, thing)], a=phrase)
+            return self.question('locate', 'locate', thing.place(), topic=thing, mentions=[([phrase], thing)], a=phrase)
 
     def cell(self, scene):
         r = self.r
@@ -177,15 +179,18 @@ class Asker:
             row, column = thing.row, thing.column
         found = scene.at(row, column)
         if found is not False:
-            return self.question('cell', 'cell', found.item() if found else 'nothing', mentions=[('', found)] if found else (),
-                                 i=row + 1, j=column + 1)
+            return self.question('cell', 'cell', found.item() if found else 'nothing',
+                                 mentions=[([f'row {row + 1}', f'column {column + 1}'], found or centre_of_cell(row, column))],
+                                 told=[found] if found else (), i=row + 1, j=column + 1)
 
     def read(self, scene):
         if len(scene.texts) == 1 and self.r.random() < .5:
-            return self.question('read', 'read', scene.texts[0].text, topic=scene.texts[0])
+            thing = scene.texts[0]
+            return self.question('read', 'read', thing.text, topic=thing, told=[thing])
         if scene.clear_texts:
             thing = self.r.choice(scene.clear_texts)
-            return self.question('read', 'read_color', thing.text, topic=thing, c=COLORS[thing.color])
+            return self.question('read', 'read_color', thing.text, topic=thing, mentions=[([COLORS[thing.color]], thing)],
+                                 told=[thing], c=COLORS[thing.color])
 
     def more(self, scene):
         r = self.r
@@ -219,7 +224,7 @@ class Asker:
             for t in scene.things:
                 rows[t.row + 1].append(t.item())
             answer = ' '.join(f'Row {row}: {", ".join(items)}.' for row, items in rows.items())
-        return self.question('describe', kind, answer)
+        return self.question('describe', kind, answer, told=scene.things)
 
     def two(self, first, second):
         x = self.r.random()

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 import checkpoint
 import free_phrasings
 import phrasings
-from batches import PREFIX, ROW, TASK, TOKEN, Batches, PieceTokenizer
+from batches import CHARACTER, PLACE_GRID, PREFIX, ROW, TASK, TOKEN, Batches, PieceTokenizer, place_of, told_in
 from questions import MIX, Asker
 from render import Renderer, scene_arrays
 from scenes import GAP, Scene
@@ -142,6 +142,25 @@ class Rows(unittest.TestCase):
                 q = ask.ask(task, scene)
                 for text in (q.text, q.answer) if q else ():
                     self.assertEqual(ids(text), tokenizer.encode(text).ids)
+
+    def test_answers_point_at_what_comes_next(self):
+        ids, r = PieceTokenizer(Tokenizer.from_file(os.path.join(DEMO, 'tokenizer.json'))), random.Random(8)
+        ask, told = Asker(r), Counter()
+        for _ in range(200):
+            scene = Scene(r)
+            for q in filter(None, (ask.ask(task, scene) for task in ('cell', 'read', 'describe'))):
+                tokens, ends = ids.with_ends(q.answer)
+                for before, patch in told_in(q, ends):
+                    where = divmod(patch % CHARACTER, PLACE_GRID)
+                    token = ids.tokenizer.decode([tokens[before]]).strip()
+                    if patch >= CHARACTER:
+                        there = [c for t in scene.texts for i, c in enumerate(t.text)
+                                 if divmod(place_of(t.character(i)), PLACE_GRID) == where]
+                        self.assertIn(token, there)
+                    else:
+                        self.assertTrue(token in ('a', 'an') and any(divmod(place_of(t), PLACE_GRID) == where for t in q.told))
+                    told[q.task, patch >= CHARACTER] += 1
+        self.assertEqual(len(told), 5)  # objects of cells and descriptions, characters of all three
 
     def test_rows_hold_whole_answers(self):
         class Progress:

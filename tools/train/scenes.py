@@ -4,7 +4,7 @@ A picture is a 384 x 384 canvas (other sizes are scaled from it). Rows and colum
 canvas, so that "row 2, column 3" has an answer whether or not the objects stand in a grid. Part of the scenes put
 objects into the 4 x 4 cells; the rest cuts the canvas at random into rectangles of different sizes, one an object.
 """
-from collections import Counter
+from collections import Counter, namedtuple
 
 from vocabulary import CHARS, COLORS, MAX_TEXT, SHAPES, TEXT, with_article
 
@@ -14,6 +14,12 @@ GLYPH_ADVANCE, GLYPH_HEIGHT = 18, 28  # of a character at text scale 1, in canva
 MAX_OBJECTS = 16
 CLEAR = 14  # how far from a cell's border a centre must be for its row and column to be asked, in pixels
 GAP = 3     # what an object keeps free around it inside its rectangle, in pixels
+
+Place = namedtuple('Place', 'cx cy')
+
+
+def centre_of_cell(row, column):
+    return Place((column + .5) * CELL, (row + .5) * CELL)
 
 
 class Thing:
@@ -40,6 +46,10 @@ class Thing:
 
     def item(self):
         return with_article(self.name()) + (f' "{self.text}"' if self.kind == TEXT else '')
+
+    def character(self, index):
+        """The centre of one character of a text."""
+        return Place(self.cx + (index - (len(self.text) - 1) / 2) * GLYPH_ADVANCE * self.size, self.cy)
 
     def place(self):
         return f'row {self.row + 1}, column {self.column + 1}'

@@ -34,8 +34,8 @@ WARM_UP_STEPS = 200
 CLOCK_STEPS = 10      # how often the processes agree on the time
 BROKEN = .25          # by how much the share of right answers may fall before the last good state is taken up again
 # What a line of the curves tells of the losses besides the answers: shares of right kinds, colours and characters in the
-# tower's features; losses over places of patches, looks at named objects, their places, and offsets (0 where a batch asks nothing).
-WATCHED = ('tower_kind', 'tower_color', 'tower_char', 'patch_loss', 'look_loss', 'place_loss', 'offset_loss')
+# tower's features; losses over places of patches, looks at what is named and told, places, and offsets (0 where a batch asks nothing).
+WATCHED = ('tower_kind', 'tower_color', 'tower_char', 'patch_loss', 'look_loss', 'tell_loss', 'place_loss', 'offset_loss')
 TASK_WEIGHT = {'describe': .4, 'read': .85}  # long answers must not outweigh short ones
 
 
@@ -57,7 +57,7 @@ def arguments():
     ap.add_argument('--object-loss', type=float, default=.3, help='first weight of the dense loss on the tower')
     ap.add_argument('--place-loss', type=float, default=.1,
                     help='weight of the losses on places: of patches, of objects that questions name (looking at them,'
-                         ' knowing where they are), and their offsets')
+                         ' knowing where they are), looking at what answers tell, and offsets')
     ap.add_argument('--pictures', type=int, default=128, help='pictures a step and process')
     ap.add_argument('--workers', type=int, default=14, help='worker processes that make questions, a process')
     ap.add_argument('--device', default='cuda', choices=('cuda', 'cpu'))
