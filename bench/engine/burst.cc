@@ -100,11 +100,12 @@ struct Burst {
 Result<Burst> burst(const std::string& model, const std::vector<Request>& requests) {
   TRIPTYCH_ASSIGN_OR_RETURN(const Rig rig, Rig::start(model, options_within_cap(), kPrepLimits));
   const MemoryPlan& plan = rig.plan;
-  const uint64_t caps = plan.kv_bytes + plan.workspace_bytes + (uint64_t{32 + 64 + 96} << 20);
+  const uint64_t caps =
+      plan.kv_bytes + plan.workspace_bytes + (uint64_t{32 + 64 + 96} << 20) + kPixelCacheBytes;
   fmt::print(
       "caps: KV {} MiB, workspace {} MiB, encoder cache 32, media in work 64, preparation "
-      "96: {} MiB\n",
-      plan.kv_bytes >> 20, plan.workspace_bytes >> 20, caps >> 20);
+      "96, pixel cache {}: {} MiB\n",
+      plan.kv_bytes >> 20, plan.workspace_bytes >> 20, kPixelCacheBytes >> 20, caps >> 20);
   Burst out;
   out.outcomes.resize(requests.size());
   const double baseline = resident_mib();

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <list>
 #include <random>
-#include <thread>
 
 #include "backends/backend_list.h"
 #include "base/clock.h"
@@ -18,6 +17,13 @@
 
 namespace triptych::bench {
 namespace {
+
+constexpr double kLongMs = 1000;
+
+std::chrono::steady_clock::duration milliseconds(double ms) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double, std::milli>(ms));
+}
 
 struct Open {
   size_t index;
@@ -42,7 +48,8 @@ Result<Rig> Rig::start(const std::string& model, const EngineOptions& options,
   TRIPTYCH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(model, options));
   rig.plan = engine->model_runner().plan();
   rig.preparer = std::make_shared<const CountingPreparer>(std::make_unique<const MediaPreparer>(
-      rig.prep, rig.plan.context_tokens, engine->model_runner().registry()));
+      rig.prep, rig.plan.context_tokens, engine->model_runner().registry(),
+      options.config.encoder_cache_bytes > 0 ? kPixelCacheBytes : 0));
   rig.inner = engine.get();
   rig.engine = std::make_unique<MultiModalEngine>(std::move(engine), rig.preparer, limits);
   return rig;
@@ -53,14 +60,15 @@ std::vector<Answered> play(MultiModalEngine& engine, const std::vector<Arrival>&
   const double start = steady_ms();
   const auto now_ms = [&] { return steady_ms() - start; };
   std::vector<Answered> out(arrivals.size());
+  const auto signal = std::make_shared<EventSignal>();
   std::list<Open> open;
   size_t next = 0;
-  while (next < arrivals.size() || !open.empty()) {
+  for (;;) {
     while (next < arrivals.size() && arrivals[next].at_ms <= now_ms() && open.size() < most_open) {
       Answered& answer = out[next];
       answer.has_picture = arrivals[next].has_picture;
       answer.at_ms = std::max(arrivals[next].at_ms, most_open == SIZE_MAX ? 0 : now_ms());
-      auto stream = engine.submit(arrivals[next].request);
+      auto stream = engine.submit(arrivals[next].request, {}, signal);
       if (stream.is_ok()) {
         open.push_back({next, std::move(*stream)});
       } else {
@@ -85,7 +93,10 @@ std::vector<Answered> play(MultiModalEngine& engine, const std::vector<Arrival>&
       }
       it = ended ? open.erase(it) : std::next(it);
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    if (open.empty() && next == arrivals.size()) break;
+    const bool arrives = next < arrivals.size() && open.size() < most_open;
+    const double until_ms = arrives ? arrivals[next].at_ms - now_ms() : kLongMs;
+    if (until_ms > 0) signal->wait_until(std::chrono::steady_clock::now() + milliseconds(until_ms));
   }
   return out;
 }

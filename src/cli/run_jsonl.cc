@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <list>
-#include <thread>
+#include <memory>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -17,6 +17,8 @@
 
 namespace triptych::cli {
 namespace {
+
+constexpr std::chrono::milliseconds kLook(100);  ///< between two looks at the progress bar
 
 struct Choice {
   AnswerText text;
@@ -83,7 +85,7 @@ class Batch {
   void start(int64_t line, Result<RequestLine> request) {
     if (!request.is_ok()) return write_error(line, Json(), request.status());
     const SamplingParams sampling = request->request.sampling;
-    auto stream = engine_.submit(std::move(request->request), request->options);
+    auto stream = engine_.submit(std::move(request->request), request->options, signal_);
     if (!stream.is_ok()) return write_error(line, request->id, stream.status());
     InWork work{.line = line, .id = request->id, .stream = std::move(*stream), .choices = {}};
     for (int64_t i = 0; i < sampling.n; ++i) {
@@ -92,19 +94,17 @@ class Batch {
     in_work_.push_back(std::move(work));
   }
 
-  /// Takes what has come; true when there was something.
-  bool poll() {
-    bool any = false;
+  /// Waits a little for something to come and takes it.
+  void take_events() {
+    signal_->wait_until(std::chrono::steady_clock::now() + kLook);
     for (auto it = in_work_.begin(); it != in_work_.end();) {
       bool ended = false;
       while (const std::optional<SequenceEvent> event = it->stream->poll()) {
-        any = true;
         ended = take(*it, *event);
         if (ended) break;
       }
       it = ended ? in_work_.erase(it) : std::next(it);
     }
-    return any;
   }
 
  private:
@@ -178,6 +178,7 @@ class Batch {
   Session& session_;
   MultiModalEngine& engine_;
   std::FILE* out_;
+  std::shared_ptr<EventSignal> signal_ = std::make_shared<EventSignal>();
   std::list<InWork> in_work_;
   int64_t n_done_ = 0;
   int64_t n_failed_ = 0;
@@ -241,7 +242,7 @@ Status run_jsonl(const RunOptions& options) {
       }
       batch.start(number, std::move(request));
     }
-    if (!batch.poll()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (batch.in_work() > 0) batch.take_events();
     bar.update(batch.n_done() + n_blank, fmt::format("{} tokens", batch.n_tokens()));
   }
   if (batch.failure().is_ok()) return Status::ok();

@@ -47,7 +47,8 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   TRIPTYCH_ASSIGN_OR_RETURN(session->engine_,
                             Engine::load(*session->checkpoint_, backend, engine_options));
   session->preparer_ = std::make_shared<const MediaPreparer>(
-      session->prep_, session->context_tokens(), session->runner().registry());
+      session->prep_, session->context_tokens(), session->runner().registry(),
+      options.caches ? kPixelCacheBytes : 0);
   if (!options.trace_tensors_file.empty()) {
     session->tensor_trace_ = std::make_unique<TensorTrace>();
     session->tensor_trace_->file.open(options.trace_tensors_file);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace triptych {
 namespace {
@@ -44,14 +45,16 @@ MultiModalEngine::~MultiModalEngine() {
 }
 
 Result<std::shared_ptr<TokenStream>> MultiModalEngine::submit(Request request,
-                                                              const SubmitOptions& options) {
+                                                              const SubmitOptions& options,
+                                                              std::shared_ptr<EventSignal> signal) {
   TRIPTYCH_RETURN_IF_ERROR(validate(request.sampling));
+  if (signal == nullptr) signal = std::make_shared<EventSignal>();
   std::shared_ptr<TokenStream> stream;
   {
     const std::lock_guard lock(mutex_);
     TRIPTYCH_RETURN_IF_ERROR(status_.failure);
     if (draining_) return Status(StatusCode::kUnavailable, "the engine takes no more requests");
-    stream = std::make_shared<TokenStream>(next_id_++);
+    stream = std::make_shared<TokenStream>(next_id_++, std::move(signal));
     Open& open = open_[stream->id()];
     open = {.stream = stream,
             .options = options,
@@ -232,6 +235,7 @@ MultiModalEngine::Requests::iterator MultiModalEngine::end(Requests::iterator re
     push(request->second,
          {.token = std::move(last), .ends_request = choice + 1 == n, .timeline = timeline});
   }
+  request->second.stream->signal()->raise();
   const auto next = open_.erase(request);
   if (open_.empty()) idle_.notify_all();
   return next;
@@ -247,19 +251,24 @@ void MultiModalEngine::push(const Open& request, SequenceEvent event) const {
 
 void MultiModalEngine::route(std::vector<SequenceEvent> events) {
   EngineStatus status = status_now();
-  const std::lock_guard lock(mutex_);
+  std::set<std::shared_ptr<EventSignal>> signals;
+  std::unique_lock lock(mutex_);
   status_ = std::move(status);
   for (SequenceEvent& event : events) {
     const auto number = by_sequence_.find(event.token.sequence);
     const auto found = open_.find(number->second);
     event.token.sequence = number->second;
     const bool last = event.ends_request;
+    signals.insert(found->second.stream->signal());
     push(found->second, std::move(event));
     if (!last) continue;
     open_.erase(found);
     by_sequence_.erase(number);
   }
   if (open_.empty()) idle_.notify_all();
+  lock.unlock();
+  // Only now, when all is there: a reader that runs takes a core from the next step.
+  for (const std::shared_ptr<EventSignal>& signal : signals) signal->raise();
 }
 
 EngineStatus MultiModalEngine::status_now() const {

@@ -51,7 +51,9 @@ class MultiModalEngine {
   /// Refuses at once what cannot be taken: the caller's fault by the headers, a full queue, no host
   /// memory, an engine that drains or has failed (kUnavailable). Everything later is an event of
   /// the stream. Arrival and deadline count from here.
-  Result<std::shared_ptr<TokenStream>> submit(Request request, const SubmitOptions& options = {});
+  /// `signal`: for a reader of many streams, raised once a step for all that the step brought.
+  Result<std::shared_ptr<TokenStream>> submit(Request request, const SubmitOptions& options = {},
+                                              std::shared_ptr<EventSignal> signal = nullptr);
   /// The stream ends with kCancelled at the next step, also while the request is being prepared;
   /// nothing happens when it has ended.
   void cancel(uint64_t id);

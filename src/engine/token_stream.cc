@@ -2,10 +2,36 @@
 
 namespace triptych {
 
-std::optional<SequenceEvent> TokenStream::next(std::chrono::milliseconds timeout) {
+bool EventSignal::wait_until(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  if (ended_) return std::nullopt;
-  if (!ready_.wait_for(lock, timeout, [&] { return !events_.empty(); })) return std::nullopt;
+  const bool came = raised_.wait_until(lock, deadline, [&] { return is_raised_; });
+  is_raised_ = false;
+  return came;
+}
+
+void EventSignal::raise() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_raised_ = true;
+  }
+  raised_.notify_one();
+}
+
+std::optional<SequenceEvent> TokenStream::next(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    if (auto event = poll()) return event;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return std::nullopt;
+    }
+    if (!signal_->wait_until(deadline)) return poll();
+  }
+}
+
+std::optional<SequenceEvent> TokenStream::poll() {
+  const std::lock_guard lock(mutex_);
+  if (events_.empty()) return std::nullopt;
   SequenceEvent event = std::move(events_.front());
   events_.pop_front();
   ended_ = event.ends_request;
@@ -13,11 +39,8 @@ std::optional<SequenceEvent> TokenStream::next(std::chrono::milliseconds timeout
 }
 
 void TokenStream::push(SequenceEvent event) {
-  {
-    const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(event));
-  }
-  ready_.notify_one();
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
 }
 
 }  // namespace triptych

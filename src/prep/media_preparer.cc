@@ -48,11 +48,16 @@ Result<PreparedRequest> MediaPreparer::prepare(const Request& request,
       out.media.push_back(*same);
       continue;
     }
+    const MediaFlights::Key key(context.tenant, id);
+    if (PixelCache::Media kept = cache_.find(key)) {
+      out.media.push_back(std::move(kept));
+      continue;
+    }
     if (!context.begin(PrepStage::kDecode)) return ended;
-    auto media = flights_.run({context.tenant, id}, [&] {
-      return preprocessor_->prepare_media(item, id, context.pool, *registry_);
-    });
+    auto media = flights_.run(
+        key, [&] { return preprocessor_->prepare_media(item, id, context.pool, *registry_); });
     if (!media.is_ok()) return media.status().with_context(item.name);
+    cache_.insert(key, *media);
     out.media.push_back(std::move(*media));
   }
   out.prep_ms = steady_ms() - start;

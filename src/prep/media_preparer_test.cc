@@ -57,6 +57,20 @@ TEST(MediaPreparer, TheSamePictureInOneRequestIsDecodedOnce) {
   EXPECT_EQ(prep.n_decoded, 2);
 }
 
+TEST(MediaPreparer, APictureThatComesAgainIsDecodedAgainOnlyForAnotherTenant) {
+  Prep prep;
+  const auto begin = [](PrepStage) { return true; };
+  std::vector<std::shared_ptr<const PreparedMedia>> seen;
+  for (const uint32_t tenant : {0, 0, 1}) {
+    const auto prepared = prep.preparer->prepare(about({"042.jpg"}), {prep.pool, tenant, begin});
+    ASSERT_TRUE(prepared.is_ok()) << prepared.status().message();
+    seen.push_back(prepared->media[0]);
+  }
+  EXPECT_EQ(seen[0], seen[1]);
+  EXPECT_NE(seen[0], seen[2]);
+  EXPECT_EQ(prep.n_decoded, 2);
+}
+
 TEST(MediaPreparer, StopsBetweenTwoPicturesWhenNobodyWaits) {
   Prep prep;
   int n_asked = 0;
