@@ -46,11 +46,11 @@ Status run(const std::string& model, const std::string& pictures_folder) {
     double at_16 = 0;
   };
   Kind kinds[] = {
-      {"text", [](size_t i) { return text_request(static_cast<uint32_t>(i), kTextTokens); }, 128},
+      {"text", [](size_t i) { return text_request(static_cast<uint32_t>(i), kTextTokens); }, 256},
       {"picture",
        [&](size_t i) { return picture_request(pictures[i % pictures.size()], kPictureTokens); },
        64},
-      {"repeated", [&](size_t) { return picture_request(pictures[0], kPictureTokens); }, 64},
+      {"repeated", [&](size_t) { return picture_request(pictures[0], kPictureTokens); }, 256},
   };
   fmt::print("{:<10}", "tokens/s");
   for (const size_t streams : kStreams) fmt::print("{:>12}", streams);

@@ -105,7 +105,8 @@ std::vector<SequenceEvent> Engine::step() {
   if (sequences_.empty()) return events;
   const auto mark = [this] { return config_.trace != nullptr ? now_ms_() : 0; };
   StepTimes times{.plan = mark()};
-  const Result<Snapshot> seen = snapshot();
+  const Status caught_up = catch_up();
+  const Result<Snapshot> seen = caught_up.is_ok() ? snapshot() : caught_up;
   if (!seen.is_ok()) {  // a table that cannot be described is our fault: nobody can go on
     fail_all(seen.status(), nullptr, events);
     return events;
@@ -132,6 +133,31 @@ void Engine::end_cancelled(Events& events) {
     if (s->cancelled) ending.push_back(s.get());
   }
   for (Sequence* s : ending) finish(*s, {.finish = FinishReason::kCancelled}, events);
+}
+
+/// Of several that came with the same beginning at the same time one is the first to have computed
+/// it; the others go on from there.
+Status Engine::catch_up() {
+  std::vector<MediaId> given_up;
+  for (const auto& [id, s] : sequences_) {
+    if (!s->running || s->stage() == Stage::kDecode) continue;
+    TRIPTYCH_ASSIGN_OR_RETURN(const int64_t n_found, s->kv.n_cached(s->ids));
+    const int64_t n_own = s->n_cached();
+    if (n_found <= n_own) continue;
+    s->kv.release();
+    TRIPTYCH_RETURN_IF_ERROR(s->kv.adopt(s->ids).status());
+    for (const Span& span : s->request->spans) {
+      if (span.position + span.length <= n_own || s->needs(span)) continue;
+      MediaUse& use = s->media[span.media];
+      if (use.features == nullptr && encoder_.leave(id, use)) given_up.push_back(use.feature);
+      use.features = nullptr;
+      s->timeline.media_in_prefix += s->usage.preemptions == 0;
+    }
+    if (s->usage.preemptions == 0) s->timeline.cached_tokens += n_found - n_own;
+    note_stage(*s);
+  }
+  for (const MediaId& feature : given_up) ask_again(feature);
+  return Status::ok();
 }
 
 /// Ends, preempts and admits as the plan says.

@@ -127,6 +127,7 @@ class Engine {
   void describe_media(const Sequence& sequence, SequenceState& state) const;
 
   void end_cancelled(Events& events);
+  Status catch_up();
   void start(const StepPlan& plan, Events& events);
   Status admit(Sequence& sequence);
   void preempt(Sequence& sequence);

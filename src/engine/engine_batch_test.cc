@@ -200,6 +200,22 @@ TEST(EngineBatch, AnEqualBeginningIsComputedOnce) {
   EXPECT_GE(engine->prefix_index().stats().tokens_saved, 32);
 }
 
+TEST(EngineBatch, WhoCameAtTheSameTimeTakesOverWhatTheFirstHasComputed) {
+  const std::vector<int32_t> expected = alone({.caches = false}, 5, {0, 1}, 8);
+  const auto engine = open({.max_sequences = 4, .chunk_rows = 24});
+  std::map<uint64_t, Answer> answers;
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 4; ++i) {
+    const auto id = engine->submit(request(5, {0, 1}, 8));
+    ASSERT_TRUE(id.is_ok()) << id.status().message();
+    ids.push_back(*id);
+  }
+  drain(*engine, answers);
+  for (const uint64_t id : ids) EXPECT_EQ(answers[id].tokens, expected);
+  const int64_t whole_pages = (static_cast<int64_t>(request(5, {0, 1}, 8).ids.size()) - 24) / 16;
+  EXPECT_GE(engine->prefix_index().stats().tokens_saved, 3 * 16 * whole_pages);
+}
+
 TEST(EngineBatch, TenantsShareNothing) {
   const auto engine = open({});
   std::map<uint64_t, Answer> answers;

@@ -28,10 +28,14 @@ constexpr int kRegVecs = kLanes == 8 ? 2 : 4;
 constexpr int kVecsPerPage = static_cast<int>(kPageTokens) / kLanes;
 constexpr int kPagesAtOnce = kRegVecs > kVecsPerPage ? kRegVecs / kVecsPerPage : 1;
 
+HWY_INLINE F32Vec load_f32(const float* p) { return hn::LoadU(F32Tag(), p); }
+HWY_INLINE F32Vec load_f32(const hwy::bfloat16_t* p) {
+  return hn::PromoteTo(F32Tag(), hn::LoadU(hn::Rebind<hwy::bfloat16_t, F32Tag>(), p));
+}
+
 /// Scores of R rows against P pages: s[r * 64 + key] = q_r . k_key. q is packed [d][R].
-template <int R, int P>
-HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const float* const* pages,
-                              float* s) {
+template <int R, int P, typename T>
+HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const T* const* pages, float* s) {
   const F32Tag tag;
   constexpr int kVecs = P * kVecsPerPage;
   F32Vec acc[R][kVecs];
@@ -40,15 +44,14 @@ HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const float* con
 #pragma GCC unroll 8
     for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(tag);
   }
-  const float* page[P];
+  const T* page[P];
 #pragma GCC unroll 8
   for (int p = 0; p < P; ++p) page[p] = pages[p];
   for (int64_t d = 0; d < head_dim; ++d, q += R) {
     F32Vec keys[kVecs];
 #pragma GCC unroll 8
     for (int v = 0; v < kVecs; ++v) {
-      keys[v] =
-          hn::LoadU(tag, page[v / kVecsPerPage] + d * kPageTokens + (v % kVecsPerPage) * kLanes);
+      keys[v] = load_f32(page[v / kVecsPerPage] + d * kPageTokens + (v % kVecsPerPage) * kLanes);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
@@ -65,8 +68,8 @@ HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const float* con
 }
 
 /// Scores of the pages of slots [keys.from, keys.to).
-template <int R>
-HWY_INLINE void score_block(const QueryTile& tile, const float* q, const KeyBlock& block,
+template <int R, typename T>
+HWY_INLINE void score_block(const QueryTile& tile, const float* q, const KeyBlock<T>& block,
                             KeyRange keys, float* s) {
   const int64_t n_pages = (keys.to + kPageTokens - 1) / kPageTokens;
   int64_t p = keys.from / kPageTokens;
@@ -80,8 +83,8 @@ HWY_INLINE void score_block(const QueryTile& tile, const float* q, const KeyBloc
 
 /// out[r] = out[r] * decay[r] + sum of weights w[r][j] times value rows j of `keys`, for C vectors
 /// of columns from `column`. Slots that hold no key are passed over.
-template <int R, int C>
-HWY_NOINLINE void add_values(const KeyBlock& block, KeyRange keys, const float* w,
+template <int R, int C, typename T>
+HWY_NOINLINE void add_values(const KeyBlock<T>& block, KeyRange keys, const float* w,
                              const float* decay, int64_t column, float* out, int64_t out_stride) {
   const F32Tag tag;
   F32Vec acc[R][C];
@@ -96,13 +99,13 @@ HWY_NOINLINE void add_values(const KeyBlock& block, KeyRange keys, const float* 
   const int64_t stride = block.v_stride;
   int64_t j = keys.from;
   for (int64_t page = j / kPageTokens; j < keys.to; j = ++page * kPageTokens) {
-    const float* v = block.v[page] + (j - page * kPageTokens) * stride + column;
+    const T* v = block.v[page] + (j - page * kPageTokens) * stride + column;
     const int64_t page_end = block.page_end[page];
     const int64_t stop = page_end < keys.to ? page_end : keys.to;
     for (; j < stop; ++j, v += stride) {
       F32Vec values[C];
 #pragma GCC unroll 8
-      for (int c = 0; c < C; ++c) values[c] = hn::LoadU(tag, v + c * kLanes);
+      for (int c = 0; c < C; ++c) values[c] = load_f32(v + c * kLanes);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const F32Vec wr = hn::Set(tag, w[r * kBlockKeys + j]);
@@ -121,8 +124,8 @@ HWY_NOINLINE void add_values(const KeyBlock& block, KeyRange keys, const float* 
 }
 
 /// All columns: chunks of at most kRegVecs vectors, of sizes that differ by one at most.
-template <int R>
-HWY_INLINE void add_all_values(const QueryTile& tile, const KeyBlock& block, KeyRange keys,
+template <int R, typename T>
+HWY_INLINE void add_all_values(const QueryTile& tile, const KeyBlock<T>& block, KeyRange keys,
                                const float* w, const float* decay, float* out) {
   const int64_t n_vecs = tile.padded_dim / kLanes;
   const int64_t n_chunks = (n_vecs + kRegVecs - 1) / kRegVecs;
@@ -153,8 +156,8 @@ HWY_INLINE void add_all_values(const QueryTile& tile, const KeyBlock& block, Key
 /// Values into rows [0, R) of `out`, keys in ascending order for each row. Keys that all rows see
 /// go through the register block; the edges row by row, so that no row multiplies a value that it
 /// must not see (0 times infinity is not 0).
-template <int R>
-HWY_INLINE void add_visible_values(const QueryTile& tile, const KeyBlock& block,
+template <int R, typename T>
+HWY_INLINE void add_visible_values(const QueryTile& tile, const KeyBlock<T>& block,
                                    const KeyRange* visible, const float* s, float* decay,
                                    float* out) {
   KeyRange shared = visible[0];
@@ -183,8 +186,8 @@ HWY_INLINE void add_visible_values(const QueryTile& tile, const KeyBlock& block,
 
 /// Folds one block of keys into rows [row, row + R) of a tile. visible[r]: keys of this block that
 /// row r sees; a row that sees none is left untouched.
-template <int R>
-void attend_rows(const QueryTile& tile, int64_t row, const KeyBlock& block,
+template <int R, typename T>
+void attend_rows(const QueryTile& tile, int64_t row, const KeyBlock<T>& block,
                  const KeyRange* visible) {
   KeyRange any{kBlockKeys, 0};
 #pragma GCC unroll 8
@@ -217,14 +220,16 @@ void attend_rows(const QueryTile& tile, int64_t row, const KeyBlock& block,
   add_visible_values<R>(tile, block, visible, s, decay, tile.out + row * tile.padded_dim);
 }
 
-using AttendFn = void (*)(const QueryTile&, int64_t, const KeyBlock&, const KeyRange*);
+template <typename T>
+using AttendFn = void (*)(const QueryTile&, int64_t, const KeyBlock<T>&, const KeyRange*);
 
-HWY_INLINE AttendFn attend_function(int64_t n_rows) {
+template <typename T>
+HWY_INLINE AttendFn<T> attend_function(int64_t n_rows) {
 #if HWY_MAX_BYTES >= 32
-  static constexpr AttendFn kTable[] = {attend_rows<1>, attend_rows<2>, attend_rows<3>,
-                                        attend_rows<4>, attend_rows<5>, attend_rows<6>};
+  static constexpr AttendFn<T> kTable[] = {attend_rows<1, T>, attend_rows<2, T>, attend_rows<3, T>,
+                                           attend_rows<4, T>, attend_rows<5, T>, attend_rows<6, T>};
 #else
-  static constexpr AttendFn kTable[] = {attend_rows<1>, attend_rows<2>};
+  static constexpr AttendFn<T> kTable[] = {attend_rows<1, T>, attend_rows<2, T>};
 #endif
   return kTable[n_rows - 1];
 }
@@ -263,11 +268,12 @@ inline void start_tile(const QueryTile& tile) {
 }
 
 /// visible[tile.n_rows] as attend_rows takes it.
-inline void attend_block(const QueryTile& tile, const KeyBlock& block, const KeyRange* visible) {
+template <typename T>
+inline void attend_block(const QueryTile& tile, const KeyBlock<T>& block, const KeyRange* visible) {
   const RowGroups groups(tile.n_rows);
   for (int64_t g = 0; g < groups.count; ++g) {
     const int64_t row = groups.begin(g);
-    attend_function(groups.begin(g + 1) - row)(tile, row, block, visible + row);
+    attend_function<T>(groups.begin(g + 1) - row)(tile, row, block, visible + row);
   }
 }
 

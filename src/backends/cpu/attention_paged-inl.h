@@ -45,38 +45,56 @@ HWY_INLINE HeadPage head_page(const PagedAttentionArgs& a, const PagedItem& item
   return {page + offset, page + cache.v_offset() + offset};
 }
 
-/// The block's pages that hold slots of `needed`; read in place where they are f32.
-inline KeyBlock load_block(const PagedAttentionArgs& a, const PagedItem& item, int64_t block,
-                           KeyRange needed, KeyBlockMemory& memory) {
-  const int64_t d = a.cache.head_dim;
-  const int64_t padded_dim = (d + 15) / 16 * 16;
-  const bool in_place = a.cache.dtype == DType::kF32 && padded_dim == d;
+/// Calls `use(p, index, next)` for the block's pages that hold slots of `needed`, with the page's
+/// index in the sequence and that of the page to fetch meanwhile; notes which slots hold keys.
+template <typename Use>
+HWY_INLINE void for_pages(const PagedItem& item, int64_t block, KeyRange needed, BlockSlots& slots,
+                          Use&& use) {
   const int64_t end_page = (needed.to + kPageTokens - 1) / kPageTokens;
   const bool partly_filled = item.sequence->page_begin != nullptr;
-  KeyBlock out{{}, {}, padded_dim};
   for (int64_t p = 0; p < kBlockPages; ++p) {
     const int64_t index = block * kBlockPages + p;
     if (index < needed.from / kPageTokens || index >= end_page) continue;
     if (partly_filled) {
       const int64_t n = filled_slots(*item.sequence, index);
-      out.page_end[p] = p * kPageTokens + n;
-      out.has_empty_slots |= n < kPageTokens;
+      slots.page_end[p] = p * kPageTokens + n;
+      slots.has_empty_slots |= n < kPageTokens;
     }
+    use(p, index, index + kBlockPages < end_page ? index + kBlockPages : index);
+  }
+}
+
+/// A block whose keys and values are read where they lie.
+template <typename T>
+inline KeyBlock<T> block_in_place(const PagedAttentionArgs& a, const PagedItem& item, int64_t block,
+                                  KeyRange needed) {
+  KeyBlock<T> out;
+  out.v_stride = a.cache.head_dim;
+  for_pages(item, block, needed, out, [&](int64_t p, int64_t index, int64_t) {
     const HeadPage page = head_page(a, item, index);
-    if (in_place) {
-      out.k[p] = reinterpret_cast<const float*>(page.k);
-      out.v[p] = reinterpret_cast<const float*>(page.v);
-      continue;
-    }
-    const bool more = index + kBlockPages < end_page;
-    const HeadPage next = more ? head_page(a, item, index + kBlockPages) : page;
+    out.k[p] = reinterpret_cast<const T*>(page.k);
+    out.v[p] = reinterpret_cast<const T*>(page.v);
+  });
+  return out;
+}
+
+/// A block widened to f32 once for all rows of a tile.
+inline KeyBlock<float> widened_block(const PagedAttentionArgs& a, const PagedItem& item,
+                                     int64_t block, KeyRange needed, KeyBlockMemory& memory) {
+  const int64_t d = a.cache.head_dim;
+  const int64_t padded_dim = (d + 15) / 16 * 16;
+  KeyBlock<float> out;
+  out.v_stride = padded_dim;
+  for_pages(item, block, needed, out, [&](int64_t p, int64_t index, int64_t next_index) {
+    const HeadPage page = head_page(a, item, index);
+    const HeadPage next = head_page(a, item, next_index);
     float* k_out = memory.k + p * kPageTokens * d;
     float* v_out = memory.v + p * kPageTokens * padded_dim;
     widen(a.cache.dtype, page.k, next.k, k_out, d * kPageTokens);
     widen_values(a.cache, page.v, next.v, v_out, padded_dim);
     out.k[p] = k_out;
     out.v[p] = v_out;
-  }
+  });
   return out;
 }
 
@@ -117,11 +135,19 @@ inline void attend_item(const PagedAttentionArgs& a, const PagedItem& item) {
   KeyRange seen[kTileRows];
   find_seen(a, item, seen);
   const KeyRange needed{seen[0].from, seen[tile.n_rows - 1].to};
+  const bool whole_vectors = tile.padded_dim == d;
   for (int64_t block = needed.from / kBlockKeys; block * kBlockKeys < needed.to; ++block) {
     for (int64_t r = 0; r < tile.n_rows; ++r) {
       memory.visible[r] = within_block(seen[r], block);
     }
-    attend_block(tile, load_block(a, item, block, needed, keys), memory.visible);
+    if (whole_vectors && a.cache.dtype == DType::kF32) {
+      attend_block(tile, block_in_place<float>(a, item, block, needed), memory.visible);
+    } else if (whole_vectors && a.cache.dtype == DType::kBF16 && groups.count <= 2) {
+      // Read once or twice: widening it as it is read costs less than a widened copy.
+      attend_block(tile, block_in_place<hwy::bfloat16_t>(a, item, block, needed), memory.visible);
+    } else {
+      attend_block(tile, widened_block(a, item, block, needed, keys), memory.visible);
+    }
   }
   for (int64_t r = 0; r < tile.n_rows; ++r) {
     const int64_t row = s.row + item.first + r / item.n_heads;

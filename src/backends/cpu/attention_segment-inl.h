@@ -37,8 +37,8 @@ inline void pack_head(const SegmentAttentionArgs& a, int64_t first_row, int64_t 
   }
 }
 
-inline KeyBlock packed_block(const PackedHead& head, int64_t block) {
-  KeyBlock out;
+inline KeyBlock<float> packed_block(const PackedHead& head, int64_t block) {
+  KeyBlock<float> out;
   for (int64_t p = 0; p < kBlockPages; ++p) {
     const int64_t key = block * kBlockKeys + p * kPageTokens;
     const int64_t inside = key < head.n_keys ? key : 0;

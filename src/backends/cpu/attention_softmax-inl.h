@@ -43,7 +43,7 @@ HWY_INLINE F32Vec exp2_nonpositive(F32Vec x) {
 
 /// Scores of slots that hold no key, which may be anything, become -infinity for R rows.
 template <int R>
-HWY_NOINLINE void hide_empty_slots(const KeyBlock& block, float* s) {
+HWY_NOINLINE void hide_empty_slots(const BlockSlots& block, float* s) {
   const F32Tag tag;
   const F32Vec hidden = hn::Set(tag, -HUGE_VALF);
   for (int64_t p = 0; p < kBlockPages; ++p) {

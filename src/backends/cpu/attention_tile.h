@@ -12,15 +12,20 @@ constexpr int64_t kBlockKeys = kBlockPages * kPageTokens;
 /// Query rows that share one pass over the keys.
 constexpr int64_t kTileRows = 96;
 
-/// 64 consecutive slots of one head as f32: up to 64 keys, in the first slots of each page. What
-/// the others hold is never used.
-struct KeyBlock {
-  const float* k[kBlockPages];  ///< [head_dim][16] each
-  const float* v[kBlockPages];  ///< [16][v_stride] each, whole vectors readable up to padded_dim
-  int64_t v_stride;
+/// 64 consecutive slots of one head: up to 64 keys, in the first slots of each page. What the
+/// others hold is never used.
+struct BlockSlots {
   /// Slot of the block where each page's keys end.
   int64_t page_end[kBlockPages] = {kPageTokens, 2 * kPageTokens, 3 * kPageTokens, kBlockKeys};
   bool has_empty_slots = false;  ///< a page's keys end before it does
+};
+
+/// The same with keys and values, f32 or bf16 (widened as it is read).
+template <typename T>
+struct KeyBlock : BlockSlots {
+  const T* k[kBlockPages] = {};  ///< [head_dim][16] each
+  const T* v[kBlockPages] = {};  ///< [16][v_stride] each, whole vectors readable up to padded_dim
+  int64_t v_stride = 0;
 };
 
 /// Slots [from, to), of a sequence or of a block; those of them that hold keys are meant.
