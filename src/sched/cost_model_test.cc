@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 namespace triptych {
@@ -41,6 +42,33 @@ TEST(CostModel, LearnsAMachineThatThePriorMisjudges) {
   StepShape decode;
   for (int i = 0; i < 30; ++i) decode.add_decode(500, 100);
   EXPECT_NEAR(model.predict_ms(decode) / real_ms(decode), 1, 0.04);
+}
+
+TEST(CostModel, FindsOutWhetherFewRowsComeAlongForNothing) {
+  // Mostly decode steps of one to four rows, a prefill chunk now and then, as an engine sees them.
+  const auto every_row_counts = [](const StepShape& s) { return 0.24 + s.rows * 0.067; };
+  const auto hidden_rows = [](const StepShape& s) {
+    return std::max(0.616, s.rows * 0.12) + s.rows * 0.002;
+  };
+  for (const auto& real : {std::function<double(const StepShape&)>(every_row_counts),
+                           std::function<double(const StepShape&)>(hidden_rows)}) {
+    std::mt19937_64 random(4);
+    std::normal_distribution<double> noise(0, 0.1);
+    CostModel model(CostPriors{.weights_ms = 0.616, .row_ms = 0.12});
+    for (int i = 0; i < 4000; ++i) {
+      StepShape s;
+      for (uint64_t n = 1 + random() % 4; n > 0; --n) s.add_decode(30, 0);
+      if (random() % 8 == 0) s.add_prefill(static_cast<double>(16 + random() % 100), 200);
+      model.observe(s, real(s) * std::exp(noise(random)));
+    }
+    for (const int rows : {1, 3, 40, 100}) {
+      StepShape s;
+      s.add_decode(30, 0);
+      if (rows > 4) s.add_prefill(rows - 1, 200);
+      for (int i = 1; i < rows && rows <= 4; ++i) s.add_decode(30, 0);
+      EXPECT_NEAR(model.predict_ms(s) / real(s), 1, 0.15) << rows << " rows";
+    }
+  }
 }
 
 TEST(CostModel, OutliersDoNotMoveIt) {

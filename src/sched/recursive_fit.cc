@@ -58,12 +58,26 @@ void RecursiveFit::observe(const Parts& parts, double measured) {
   double spread = kForgetting * kNoise / weight;
   for (size_t i = 0; i < kParts; ++i) spread += x[i] * gain[i];
   for (size_t i = 0; i < kParts; ++i) {
-    factors_[i] = std::clamp(factors_[i] + gain[i] / spread * error, kLeast, kMost);
+    factors_[i] += gain[i] / spread * error;
     for (size_t j = 0; j < kParts; ++j) {
       covariance_[i][j] = (covariance_[i][j] - gain[i] * gain[j] / spread) / kForgetting;
     }
   }
+  keep_in_bounds();
   limit_uncertainty();
+}
+
+// A factor beyond its bounds goes back to them, and the others follow as they would had it been
+// measured there: cut off alone it would leave the sum of the parts wrong.
+void RecursiveFit::keep_in_bounds() {
+  for (size_t i = 0; i < kParts; ++i) {
+    const double back = std::clamp(factors_[i], kLeast, kMost) - factors_[i];
+    if (back == 0 || !(covariance_[i][i] > 0)) continue;
+    for (size_t j = 0; j < kParts; ++j) {
+      factors_[j] += covariance_[j][i] / covariance_[i][i] * back;
+    }
+  }
+  for (double& factor : factors_) factor = std::clamp(factor, kLeast, kMost);
 }
 
 // Forgetting lets the variance of a part that is not seen grow without end; back to the prior's.

@@ -26,6 +26,7 @@ class RecursiveFit {
 
  private:
   void forget();
+  void keep_in_bounds();
   void limit_uncertainty();
 
   Parts factors_;
