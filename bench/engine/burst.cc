@@ -31,7 +31,7 @@ EngineOptions options_within_cap() {
   out.config.media_bytes_cap = uint64_t{64} << 20;
   return out;
 }
-constexpr PrepLimits kPrepLimits{.threads = 2, .max_host_bytes = uint64_t{96} << 20};
+constexpr PrepLimits kPrepLimits{.threads = 2, .max_host_bytes = uint64_t{88} << 20};
 
 Request make_request(uint32_t number) {
   Request out;
@@ -101,10 +101,10 @@ Result<Burst> burst(const std::string& model, const std::vector<Request>& reques
   TRIPTYCH_ASSIGN_OR_RETURN(const Rig rig, Rig::start(model, options_within_cap(), kPrepLimits));
   const MemoryPlan& plan = rig.plan;
   const uint64_t caps =
-      plan.kv_bytes + plan.workspace_bytes + (uint64_t{32 + 64 + 96} << 20) + kPixelCacheBytes;
+      plan.kv_bytes + plan.workspace_bytes + (uint64_t{32 + 64 + 88} << 20) + kPixelCacheBytes;
   fmt::print(
       "caps: KV {} MiB, workspace {} MiB, encoder cache 32, media in work 64, preparation "
-      "96, pixel cache {}: {} MiB\n",
+      "88, pixel cache {}: {} MiB\n",
       plan.kv_bytes >> 20, plan.workspace_bytes >> 20, kPixelCacheBytes >> 20, caps >> 20);
   Burst out;
   out.outcomes.resize(requests.size());
