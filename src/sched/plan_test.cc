@@ -166,10 +166,20 @@ TEST(Plan, TextDoesNotWaitForThePictureThatCameBefore) {
   SequenceState text = waiting(2, 40, 50);
   text.arrival_ms = 1;
   snapshot.waiting = {text};
-  const StepPlan plan = plan_step(snapshot, SchedulerConfig{}, kPredictors);
-  ASSERT_EQ(plan.rows.size(), 1u);
+  const SchedulerConfig config;
+  StepPlan plan = plan_step(snapshot, config, kPredictors);
+  ASSERT_EQ(plan.rows.size(), 2u) << "the decoder begins with what is encoded";
   EXPECT_EQ(plan.rows[0].id, 2u);
   EXPECT_EQ(plan.rows[0].n_rows, 40);
+  StepShape text_alone;
+  text_alone.add_prefill(40, 0);
+  EXPECT_LE(plan.predicted_ms,
+            kPredictors.cost.predict_ms(text_alone) + config.encode_slice_ms + 0.1);
+
+  snapshot.running[0].n_cached = 50;  // it has begun: text goes alone
+  plan = plan_step(snapshot, config, kPredictors);
+  ASSERT_EQ(plan.rows.size(), 1u);
+  EXPECT_EQ(plan.rows[0].id, 2u);
 }
 
 TEST(Plan, OneItemOfTwoRequestsIsEncodedOnce) {

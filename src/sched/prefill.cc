@@ -40,14 +40,18 @@ int64_t forced_chunk(const StepDraft& draft, const SequenceState& state, int64_t
   return (late || left.longest) && smallest <= most ? smallest : 0;
 }
 
+// Whether the decoder has not begun with what is encoded.
+bool begins(const SequenceState& state) {
+  const MediaState* next = next_media(state);
+  return next->encoded && state.n_cached <= next->position;
+}
+
 // Rows of a sequence with media that are paced: a slice at most, or one span that goes whole. What
 // has just been encoded begins at once and is earned afterwards.
 int64_t paced_chunk(const StepDraft& draft, const SequenceState& state, int64_t most,
                     const Left& left) {
   if (!draft.plan.encode.empty()) return 0;
-  const MediaState* next = next_media(state);
-  const bool begins = next->encoded && state.n_cached <= next->position;
-  if (draft.media_must_wait() && !begins) return 0;
+  if (draft.media_must_wait() && !begins(state)) return 0;
   const SchedulerConfig& config = draft.config;
   const CostModel& cost = draft.predictors.cost;
   const StepShape& shape = draft.plan.rows_shape;
@@ -59,7 +63,7 @@ int64_t paced_chunk(const StepDraft& draft, const SequenceState& state, int64_t 
   const int64_t in_time =
       cost.prefill_rows_within(shape, state.n_cached, most, std::min(left.time_ms, slice));
   const int64_t n = legal_chunk(state, in_time, config.chunk_rows);
-  return n > 0 ? n : forced_chunk(draft, state, most, left);
+  return n > 0 || draft.has_prefill() ? n : forced_chunk(draft, state, most, left);
 }
 
 void add_chunk(StepDraft& draft, const SequenceState& state, int64_t n_rows) {
@@ -85,13 +89,14 @@ Left time_left(const StepDraft& draft) {
   return left;
 }
 
-// Paced media go forward one sequence at a time, in steps that prefill nothing else.
+// Paced media go forward one sequence at a time, in steps that prefill nothing else but where the
+// decoder begins with one.
 void add_paced_chunk(StepDraft& draft, const Left& left) {
-  if (draft.plan.rows.size() != draft.plan.n_decode_rows) return;
   const CostModel& cost = draft.predictors.cost;
   for (const ActiveSequence& active : draft.active) {
     const SequenceState& state = *active.state;
     if (active.decodes || active.paused || !has_media_ahead(state)) continue;
+    if (draft.has_prefill() && !begins(state)) continue;
     const int64_t most = page_limited_rows(draft, state, left.rows);
     const int64_t n = most > 0 ? paced_chunk(draft, state, most, left) : 0;
     if (n == 0) continue;

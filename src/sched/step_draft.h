@@ -46,6 +46,9 @@ struct StepDraft {
     return media_paced && plan.n_decode_rows > 0 && media_credit_ms <= 0;
   }
 
+  /// A prompt has rows in this step already.
+  bool has_prefill() const { return plan.rows.size() > plan.n_decode_rows; }
+
   bool is_admitted(uint64_t id) const {
     return std::find(plan.admit.begin(), plan.admit.end(), id) != plan.admit.end();
   }
