@@ -120,7 +120,7 @@ void cut_prefill(StepDraft& draft) {
     if (draft.media_paced && has_media_ahead(state)) continue;
     const int64_t most = page_limited_rows(draft, state, left.rows);
     if (most == 0) continue;
-    const bool first = plan.rows.size() == plan.n_decode_rows;
+    const bool first = !draft.has_prefill();
     const int64_t in_time =
         cost.prefill_rows_within(plan.rows_shape, state.n_cached, most, left.time_ms);
     int64_t n = legal_chunk(state, in_time, config.chunk_rows);
