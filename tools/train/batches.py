@@ -21,6 +21,7 @@ PREFIX, ROW = 2 + IMAGE_TOKENS, 446             # tokens before and after one pi
 PAIR_PREFIX, PAIR_ROW = 2 + 2 * IMAGE_TOKENS, 254  # of two pictures; the sum is 1,408
 EASY_VQA_PICTURES = 8                           # how many pictures of a batch come from easy-VQA (none in pairs)
 NEAR_SHARE = .5                                 # how many relations are asked of objects that are close together
+ALIKE_SHARE = .4                                # how many pictures have texts that are easily taken for each other
 MAX_TURNS = 64                                  # answers a row may hold
 
 TOKEN, POSITION, CONVERSATION, TURN, TASK, PLACE, TOLD, OFFSET = range(8)  # what the channels of a row hold
@@ -155,7 +156,7 @@ class Batches(torch.utils.data.IterableDataset):
         while True:
             progress = self.progress.value
             early = progress < self.easy_until
-            scenes = [Scene(r, easy=early and r.random() < .8) for _ in range(self.pictures)]
+            scenes = [Scene(r, easy=early and r.random() < .8, alike=ALIKE_SHARE) for _ in range(self.pictures)]
             if progress < self.tower_until:
                 yield *scene_arrays(scenes), torch.zeros(0, dtype=torch.long), torch.zeros(self.pictures, CHANNELS, 0)
             elif not early and r.random() < self.pair_share:

@@ -95,6 +95,15 @@ class Scenes(unittest.TestCase):
                     apart = max(b[0] - a[2], a[0] - b[2], b[1] - a[3], a[1] - b[3])
                     self.assertGreaterEqual(apart, 2 * GAP - .01)
 
+    def test_alike_texts_share_characters_and_differ(self):
+        r, confusable, pairs = random.Random(6), 0, 0
+        for _ in range(200):
+            texts = [t.text for t in Scene(r, alike=1.).texts]
+            self.assertEqual(len(texts), len(set(texts)))
+            confusable += sum(bool(set(a[:-1]) & set(b)) for a in texts for b in texts if a != b)
+            pairs += len(texts) * (len(texts) - 1)
+        self.assertGreater(confusable, .7 * pairs)
+
     def test_pictures_of_any_size_hold_the_colours(self):
         r = random.Random(3)
         scene = Scene(r, easy=True, in_grid=True)

@@ -13,6 +13,7 @@ CELL = CANVAS // 4
 GLYPH_ADVANCE, GLYPH_HEIGHT = 18, 28  # of a character at text scale 1, in canvas pixels
 MAX_OBJECTS = 16
 CLEAR = 14  # how far from a cell's border a centre must be for its row and column to be asked, in pixels
+LOOKALIKES = ('5S', '8B', '6G', '2Z', 'MN', 'UV', 'PR', 'EF', 'QG', 'VY', 'HN', '35', '39', 'KX', 'CG', 'UJ', '4A', 'T7')
 GAP = 3     # what an object keeps free around it inside its rectangle, in pixels
 
 Place = namedtuple('Place', 'cx cy')
@@ -58,16 +59,20 @@ class Thing:
 class Scene:
     """Objects in reading order (by row, then from left to right), with the counts that questions need.
 
-    `easy` keeps to few objects, `in_grid` and `readable` (texts made of random characters; otherwise all texts are
-    '2', for the tokenizer's training text) override what the random source `r` would choose.
+    `easy` keeps to few objects, `in_grid` overrides what the random source `r` would choose. `alike` is the share of
+    pictures with many texts of few characters and often of one colour: whoever reads on from the character told last,
+    and not from its place, goes astray between them.
     """
 
-    def __init__(self, r, easy=False, in_grid=None, readable=True):
+    def __init__(self, r, easy=False, in_grid=None, alike=0.):
         self.in_grid = r.random() < .55 if in_grid is None else in_grid
         count = self._object_count(r, easy)
         boxes = grid_boxes(r, count) if self.in_grid else free_boxes(r, count)
         text_share = 0 if r.random() < .35 else .3
         theme, pull, favourite = r.random(), r.uniform(.3, .95), r.randrange(8)
+        characters, text_color = CHARS, None
+        if alike and r.random() < alike:
+            text_share, characters, text_color = .6, alike_characters(r), r.randrange(8)
         self.things = []
         for box in boxes:
             kind, color = r.randrange(8), r.randrange(8)
@@ -75,8 +80,10 @@ class Scene:
                 kind, color = (favourite, color) if theme < .3 else (kind, favourite)
             if r.random() < text_share:
                 kind = TEXT
-            thing = make_thing(r, box, kind, color, self.in_grid, readable)
-            if thing:
+                if text_color is not None and r.random() < .4:
+                    color = text_color
+            thing = make_thing(r, box, kind, color, self.in_grid, characters)
+            if thing and thing.text not in [t.text for t in self.things if t.text]:
                 place_inside(r, thing, box, self.in_grid)
                 self.things.append(thing)
         self.things.sort(key=lambda t: (t.row, t.cx))
@@ -151,7 +158,12 @@ def free_boxes(r, count):
     return r.sample(boxes, count)
 
 
-def make_thing(r, box, kind, color, in_grid, readable):
+def alike_characters(r):
+    """Five to nine characters, or three or four pairs that look alike."""
+    return r.sample(CHARS, r.randint(5, 9)) if r.random() < .5 else ''.join(r.sample(LOOKALIKES, r.randint(3, 4)))
+
+
+def make_thing(r, box, kind, color, in_grid, characters):
     """An object that fits into `box`, or None when the box is too small for one."""
     _, _, width, height = box
     if kind == TEXT:
@@ -160,7 +172,7 @@ def make_thing(r, box, kind, color, in_grid, readable):
         while length > 3 and fit(length) < .9:
             length -= 1
         if fit(length) >= .85:
-            text = ''.join(r.choices(CHARS, k=length)) if readable else '2'
+            text = ''.join(r.choices(characters, k=length))
             return Thing(TEXT, color, text, min(fit(length), r.uniform(.9, 1.35 if in_grid else 2.2)), 1.)
         kind = r.randrange(8)
     aspect = r.uniform(.9, 1.1)
