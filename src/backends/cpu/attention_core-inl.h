@@ -14,6 +14,7 @@
 
 #include "backends/cpu/attention_softmax-inl.h"
 #include "backends/cpu/attention_tile.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -33,9 +34,11 @@ HWY_INLINE F32Vec load_f32(const hwy::bfloat16_t* p) {
   return hn::PromoteTo(F32Tag(), hn::LoadU(hn::Rebind<hwy::bfloat16_t, F32Tag>(), p));
 }
 
-/// Scores of R rows against P pages: s[r * 64 + key] = q_r . k_key. q is packed [d][R].
+/// Scores of R rows against P pages: s[r * 64 + key] = q_r . k_key. q is packed [d][R]. Meanwhile the
+/// values of these pages are fetched: there is one load for a few multiply-adds, and they come late.
 template <int R, int P, typename T>
-HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const T* const* pages, float* s) {
+HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const T* const* pages,
+                              const T* const* values, float* s) {
   const F32Tag tag;
   constexpr int kVecs = P * kVecsPerPage;
   F32Vec acc[R][kVecs];
@@ -45,10 +48,16 @@ HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const T* const* 
     for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(tag);
   }
   const T* page[P];
+  const T* value[P];
 #pragma GCC unroll 8
-  for (int p = 0; p < P; ++p) page[p] = pages[p];
+  for (int p = 0; p < P; ++p) {
+    page[p] = pages[p];
+    value[p] = values[p];
+  }
   for (int64_t d = 0; d < head_dim; ++d, q += R) {
     F32Vec keys[kVecs];
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) hwy::Prefetch(value[p] + d * kPageTokens);
 #pragma GCC unroll 8
     for (int v = 0; v < kVecs; ++v) {
       keys[v] = load_f32(page[v / kVecsPerPage] + d * kPageTokens + (v % kVecsPerPage) * kLanes);
@@ -75,10 +84,13 @@ HWY_INLINE void score_block(const QueryTile& tile, const float* q, const KeyBloc
   int64_t p = keys.from / kPageTokens;
   if constexpr (kPagesAtOnce > 1) {
     for (; p + kPagesAtOnce <= n_pages; p += kPagesAtOnce) {
-      score_pages<R, kPagesAtOnce>(q, tile.head_dim, block.k + p, s + p * kPageTokens);
+      score_pages<R, kPagesAtOnce>(q, tile.head_dim, block.k + p, block.v + p,
+                                   s + p * kPageTokens);
     }
   }
-  for (; p < n_pages; ++p) score_pages<R, 1>(q, tile.head_dim, block.k + p, s + p * kPageTokens);
+  for (; p < n_pages; ++p) {
+    score_pages<R, 1>(q, tile.head_dim, block.k + p, block.v + p, s + p * kPageTokens);
+  }
 }
 
 /// out[r] = out[r] * decay[r] + sum of weights w[r][j] times value rows j of `keys`, for C vectors
