@@ -23,7 +23,7 @@ EngineOptions options() {
   EngineOptions out;
   out.limits.max_sequences = kSequences;
   out.limits.kv_cap_bytes = uint64_t{192} << 20;
-  out.config.encoder_cache_bytes = uint64_t{32} << 20;
+  out.limits.media.encoder_cache_bytes = uint64_t{32} << 20;
   // Beyond capacity a request that cannot make its target is given up, so that others make theirs.
   // What is left of the target is a margin for those that the engine is at work on.
   for (ClassPolicy& policy : out.config.scheduler.classes) policy.shed_factor = 0.8;

@@ -39,8 +39,7 @@ Result<std::unique_ptr<Engine>> load_engine(const std::string& model, EngineOpti
   return Engine::load(*checkpoint, backend, options);
 }
 
-Result<Rig> Rig::start(const std::string& model, const EngineOptions& options,
-                       const PrepLimits& limits) {
+Result<Rig> Rig::start(const std::string& model, const EngineOptions& options) {
   Rig rig;
   TRIPTYCH_ASSIGN_OR_RETURN(rig.checkpoint, Checkpoint::open(model));
   TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*rig.checkpoint));
@@ -49,9 +48,10 @@ Result<Rig> Rig::start(const std::string& model, const EngineOptions& options,
   rig.plan = engine->model_runner().plan();
   rig.preparer = std::make_shared<const CountingPreparer>(std::make_unique<const MediaPreparer>(
       rig.prep, rig.plan.context_tokens, engine->model_runner().registry(),
-      options.config.encoder_cache_bytes > 0 ? kPixelCacheBytes : 0));
+      rig.plan.media.pixel_cache_bytes));
   rig.inner = engine.get();
-  rig.engine = std::make_unique<MultiModalEngine>(std::move(engine), rig.preparer, limits);
+  rig.engine = std::make_unique<MultiModalEngine>(
+      std::move(engine), rig.preparer, PrepLimits{.max_host_bytes = rig.plan.media.request_bytes});
   return rig;
 }
 

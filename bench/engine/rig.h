@@ -39,8 +39,7 @@ struct Rig {
   const Engine* inner = nullptr;  ///< `engine`'s own: to look at while that is drained
   std::unique_ptr<MultiModalEngine> engine;
 
-  static Result<Rig> start(const std::string& model, const EngineOptions& options,
-                           const PrepLimits& limits = {});
+  static Result<Rig> start(const std::string& model, const EngineOptions& options);
 };
 
 /// The same without threads around it: for runs that step by hand.

@@ -43,7 +43,7 @@ Result<std::vector<std::vector<int32_t>>> answers(const std::string& model, cons
     options.config.scheduler.admission = AdmissionRule::kPromptOnly;
     options.config.scheduler.pause_below = 0;
   }
-  if (!way.caches) options.config.encoder_cache_bytes = 0;
+  if (!way.caches) options.limits.media.encoder_cache_bytes = 0;
   TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, load_engine(model, options));
   std::vector<std::vector<int32_t>> out(cases.size());
   std::vector<size_t> by_id = {0};

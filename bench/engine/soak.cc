@@ -25,7 +25,7 @@ EngineOptions options() {
   EngineOptions out;
   out.limits.max_sequences = 12;
   out.limits.kv_cap_bytes = uint64_t{96} << 20;
-  out.config.encoder_cache_bytes = uint64_t{24} << 20;
+  out.limits.media.encoder_cache_bytes = uint64_t{24} << 20;
   return out;
 }
 

@@ -54,6 +54,11 @@ Json plan_json(const MemoryPlan& plan) {
   out.set("workspace", Json::integer(static_cast<int64_t>(plan.workspace_bytes)));
   out.set("encode", Json::integer(static_cast<int64_t>(plan.encode_bytes)));
   out.set("total", Json::integer(static_cast<int64_t>(plan.total())));
+  out.set("encoder_cache_cap", Json::integer(static_cast<int64_t>(plan.media.encoder_cache_bytes)));
+  out.set("pixel_cache_cap", Json::integer(static_cast<int64_t>(plan.media.pixel_cache_bytes)));
+  out.set("media_in_work_cap", Json::integer(static_cast<int64_t>(plan.media.in_work_bytes)));
+  out.set("requests_cap", Json::integer(static_cast<int64_t>(plan.media.request_bytes)));
+  out.set("at_most", Json::integer(static_cast<int64_t>(plan.at_most())));
   out.set("context_tokens", Json::integer(plan.context_tokens));
   out.set("kv_dtype", Json::string(std::string(dtype_name(plan.kv.dtype))));
   return out;
@@ -105,7 +110,15 @@ void print_plan(const MemoryPlan& plan) {
                   human_bytes(static_cast<double>(plan.kv.page_bytes()) / kPageTokens)));
   row("workspace", plan.workspace_bytes, fmt::format("steps of {} rows", plan.step_rows));
   row("encoding", plan.encode_bytes, "one picture in work");
-  row("total", plan.total(), "");
+  row("total", plan.total(), "taken at the start");
+  if (plan.media.in_work_bytes > 0) {
+    row("encoder cache", plan.media.encoder_cache_bytes, "at most: features of media seen before");
+    row("pixel cache", plan.media.pixel_cache_bytes,
+        "at most: prepared pixels of media seen before");
+    row("media in work", plan.media.in_work_bytes, "at most: pixels and encoder state");
+  }
+  row("requests", plan.media.request_bytes, "at most: those in work, with their media files");
+  row("all", plan.at_most(), "at most");
 }
 
 struct PictureCost {

@@ -35,6 +35,11 @@ void add_session(CLI::App& app, SessionOptions& s) {
       ->required();
   app.add_option("--context", s.context_tokens, "tokens a sequence may have (default: the model's)")
       ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--memory", s.memory_cap_bytes,
+         "most memory to take, like 900MiB or 4G: weights, KV cache, caches of media, requests")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
   app.add_option("--chat-template", s.chat_template_file,
                  "Jinja file to use instead of the checkpoint's template");
   app.add_option("--trace-tensors", s.trace_tensors_file,

@@ -82,16 +82,25 @@ class Batch {
   const Status& failure() const { return failure_; }
   int64_t n_failed() const { return n_failed_; }
 
-  void start(int64_t line, Result<RequestLine> request) {
-    if (!request.is_ok()) return write_error(line, Json(), request.status());
+  /// False: there is no room beside the others now; read the line again when one of them ended.
+  bool start(int64_t line, Result<RequestLine> request) {
+    if (!request.is_ok()) {
+      write_error(line, Json(), request.status());
+      return true;
+    }
     const SamplingParams sampling = request->request.sampling;
     auto stream = engine_.submit(std::move(request->request), request->options, signal_);
-    if (!stream.is_ok()) return write_error(line, request->id, stream.status());
+    if (stream.status().code() == StatusCode::kResourceExhausted && !in_work_.empty()) return false;
+    if (!stream.is_ok()) {
+      write_error(line, request->id, stream.status());
+      return true;
+    }
     InWork work{.line = line, .id = request->id, .stream = std::move(*stream), .choices = {}};
     for (int64_t i = 0; i < sampling.n; ++i) {
       work.choices.push_back({AnswerText(session_.prep().shared_tokenizer(), sampling)});
     }
     in_work_.push_back(std::move(work));
+    return true;
   }
 
   /// Waits a little for something to come and takes it.
@@ -187,6 +196,14 @@ class Batch {
   int64_t failed_line_ = 0;
 };
 
+void print_memory(const MemoryPlan& plan) {
+  const auto bytes = [](uint64_t n) { return human_bytes(static_cast<double>(n)); };
+  fmt::print(stderr,
+             "memory: weights {}, KV cache {}, workspace {}; with media and requests at most {}\n",
+             bytes(plan.weight_bytes), bytes(plan.kv_bytes),
+             bytes(plan.workspace_bytes + plan.encode_bytes), bytes(plan.at_most()));
+}
+
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> out;
   while (!text.empty()) {
@@ -212,6 +229,7 @@ Status run_jsonl(const RunOptions& options) {
   SessionOptions session_options = options.session;
   session_options.max_sequences = options.concurrency;
   TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(session_options));
+  print_memory(session->runner().plan());
   OutputFile out(options.out.empty() ? stdout : std::fopen(options.out.c_str(), "w"));
   if (out == nullptr) return invalid_argument(options.out + ": cannot be written");
   const SamplingParams defaults = default_sampling(session->runner().model().spec);
@@ -240,7 +258,10 @@ Status run_jsonl(const RunOptions& options) {
       if (request.is_ok() && !request->request.media.empty()) {
         request->options.fetch_ms = steady_ms() - start;
       }
-      batch.start(number, std::move(request));
+      if (!batch.start(number, std::move(request))) {
+        --next;
+        break;
+      }
     }
     if (batch.in_work() > 0) batch.take_events();
     bar.update(batch.n_done() + n_blank, fmt::format("{} tokens", batch.n_tokens()));

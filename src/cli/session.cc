@@ -28,10 +28,12 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   set_log_level(level);
   engine_options.limits.context_tokens = options.context_tokens;
   engine_options.limits.max_sequences = options.max_sequences;
+  engine_options.limits.memory_cap_bytes = options.memory_cap_bytes;
   engine_options.config.failure_folder = std::filesystem::temp_directory_path();
   if (!options.caches) {
     engine_options.config.prefix_cache = false;
-    engine_options.config.encoder_cache_bytes = 0;
+    engine_options.limits.media.encoder_cache_bytes = 0;
+    engine_options.limits.media.pixel_cache_bytes = 0;
   }
   TRIPTYCH_ASSIGN_OR_RETURN(session->checkpoint_, Checkpoint::open(options.model));
   TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*session->checkpoint_));
@@ -48,7 +50,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
                             Engine::load(*session->checkpoint_, backend, engine_options));
   session->preparer_ = std::make_shared<const MediaPreparer>(
       session->prep_, session->context_tokens(), session->runner().registry(),
-      options.caches ? kPixelCacheBytes : 0);
+      session->runner().plan().media.pixel_cache_bytes);
   if (!options.trace_tensors_file.empty()) {
     session->tensor_trace_ = std::make_unique<TensorTrace>();
     session->tensor_trace_->file.open(options.trace_tensors_file);
@@ -128,7 +130,8 @@ Result<Answer> Session::run(PreparedRequest prepared, std::optional<Timeline> be
 }
 
 std::unique_ptr<MultiModalEngine> Session::start() {
-  return std::make_unique<MultiModalEngine>(std::move(engine_), preparer_, PrepLimits{});
+  const PrepLimits limits{.max_host_bytes = runner().plan().media.request_bytes};
+  return std::make_unique<MultiModalEngine>(std::move(engine_), preparer_, limits);
 }
 
 Result<MediaItem> load_media(const std::string& path) {

@@ -22,6 +22,7 @@ struct SessionOptions {
   std::string trace_file;          ///< trace events of requests, steps and threads (TraceWriter)
   int64_t context_tokens = 0;      ///< 0: the model's
   int64_t max_sequences = 1;       ///< in work at once
+  uint64_t memory_cap_bytes = 0;   ///< of the whole plan; 0: none
   bool caches = true;              ///< keep pixels, features and KV of earlier requests
 };
 

@@ -46,7 +46,7 @@ Engine::Engine(std::unique_ptr<StepRunner> runner, const EngineConfig& config, C
       now_ms_(std::move(now_ms)),
       predictors_(priors_of(runner_->limits())),
       index_(runner_->pages(), recompute_cost_of(runner_->limits())),
-      encoder_(*runner_, config.encoder_cache_bytes) {
+      encoder_(*runner_, config.media.encoder_cache_bytes) {
   if (config_.trace != nullptr) track_ = config_.trace->add_track("engine");
 }
 
@@ -70,8 +70,10 @@ Result<std::unique_ptr<Engine>> Engine::load(const Checkpoint& checkpoint, const
       std::unique_ptr<ModelRunner> runner,
       ModelRunner::load(checkpoint, backend, options.settings, options.limits));
   ModelRunner* model_runner = runner.get();
+  EngineConfig config = options.config;
+  config.media = model_runner->plan().media;
   TRIPTYCH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                            create(std::move(runner), options.config, &steady_ms));
+                            create(std::move(runner), std::move(config), &steady_ms));
   engine->model_runner_ = model_runner;
   return engine;
 }

@@ -27,12 +27,11 @@ inline constexpr bool kDebugBuild = true;
 /// What the caches of an engine may keep, how it schedules, and how it fails.
 struct EngineConfig {
   SchedulerConfig scheduler;
-  bool prefix_cache = true;                            ///< share KV pages of equal beginnings
-  uint64_t encoder_cache_bytes = uint64_t{256} << 20;  ///< features that outlive their request
-  uint64_t media_bytes_cap = uint64_t{1} << 30;        ///< pixels and encoder state in work
-  bool check_invariants = kDebugBuild;                 ///< after each step
-  std::string failure_folder;    ///< a step that fails leaves a snapshot here; empty: none
-  TraceWriter* trace = nullptr;  ///< of steps and requests; outlives the engine; null: none
+  bool prefix_cache = true;             ///< share KV pages of equal beginnings
+  MediaCaps media;                      ///< of these the engine's own; load() takes the plan's
+  bool check_invariants = kDebugBuild;  ///< after each step
+  std::string failure_folder;           ///< a step that fails leaves a snapshot here; empty: none
+  TraceWriter* trace = nullptr;         ///< of steps and requests; outlives the engine; null: none
 };
 
 struct EngineOptions {

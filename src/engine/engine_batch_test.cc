@@ -47,7 +47,7 @@ std::unique_ptr<Engine> open(const EngineShape& setup) {
                     .chunk_rows = setup.chunk_rows};
   options.config.prefix_cache = setup.caches;
   options.config.scheduler.admission = setup.admission;
-  if (!setup.caches) options.config.encoder_cache_bytes = 0;
+  if (!setup.caches) options.limits.media.encoder_cache_bytes = 0;
   const auto checkpoint = Checkpoint::open(kLlava);
   EXPECT_TRUE(checkpoint.is_ok());
   const auto backend = backends().front().make(options.settings);

@@ -198,5 +198,36 @@ TEST(MemoryPlan, KeepsTheContextWithinTheCap) {
   EXPECT_EQ(too_long.status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST(MemoryPlan, SharesOneCapAmongAllThatGrows) {
+  constexpr const char* kDemo = "models/demo";
+  for (const uint64_t mib : {48, 64, 200, 512, 16384}) {
+    const auto engine = open(kDemo, {.max_sequences = 16, .memory_cap_bytes = mib << 20});
+    ASSERT_TRUE(engine.is_ok()) << engine.status().message();
+    const MemoryPlan& plan = (*engine)->model_runner().plan();
+    EXPECT_LE(plan.at_most(), mib << 20);
+    EXPECT_GT(plan.media.in_work_bytes, 3 * plan.encode_bytes) << "a picture can be encoded";
+    EXPECT_GT(plan.context_tokens, 600) << "and asked about";
+  }
+  const auto roomy = open(kDemo, {.memory_cap_bytes = uint64_t{1} << 40});
+  ASSERT_TRUE(roomy.is_ok());
+  EXPECT_EQ((*roomy)->model_runner().plan().media.total(), MediaCaps{}.total())
+      << "a part's own cap holds too";
+}
+
+TEST(MemoryPlan, ACapBelowTheWeightsNamesWhatTheModelNeeds) {
+  const Status refused = open("models/demo", {.memory_cap_bytes = 20 << 20}).status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("20 MiB"));
+  EXPECT_THAT(refused.message(), HasSubstr("weights take 2"));
+}
+
+TEST(MemoryPlan, ATextModelKeepsNoMediaCaches) {
+  const auto engine = open(kTiny);
+  ASSERT_TRUE(engine.is_ok());
+  const MediaCaps& media = (*engine)->model_runner().plan().media;
+  EXPECT_EQ(media.encoder_cache_bytes + media.pixel_cache_bytes + media.in_work_bytes, 0u);
+  EXPECT_GT(media.request_bytes, 0u);
+}
+
 }  // namespace
 }  // namespace triptych

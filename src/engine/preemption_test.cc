@@ -37,7 +37,7 @@ int32_t play(uint32_t seed) {
   EngineConfig config;
   config.scheduler.admission = AdmissionRule::kPromptOnly;
   config.scheduler.encode_slice_ms = 0.01;
-  config.encoder_cache_bytes = seed % 2 == 0 ? 0 : 1 << 20;
+  config.media.encoder_cache_bytes = seed % 2 == 0 ? 0 : 1 << 20;
   config.prefix_cache = seed % 3 != 0;
   const auto engine =
       Engine::create(std::make_unique<FakeRunner>(), config, [&] { return now_ms; });

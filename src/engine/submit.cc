@@ -132,7 +132,7 @@ Result<Snapshot> Engine::snapshot() {
   out.free_pages = runner_->pages().n_free();
   out.evictable_pages = runner_->pages().n_reclaimable();
   out.total_pages = runner_->pages().n_pages();
-  out.media_bytes_cap = config_.media_bytes_cap;
+  out.media_bytes_cap = config_.media.in_work_bytes;
   out.fairness = fairness_;
   const PageKeys coming = pages_coming();
   for (const auto& [id, s] : sequences_) {

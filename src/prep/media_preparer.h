@@ -9,15 +9,14 @@
 
 namespace triptych {
 
-constexpr uint64_t kPixelCacheBytes = uint64_t{64} << 20;  ///< unless somebody says otherwise
-
 /// A Preprocessor as the engine's preparation threads call it: the same media in one request, in
 /// several at once, or soon again, are prepared once.
 class MediaPreparer final : public RequestPreparer {
  public:
-  /// `registry` outlives the object. `context_limit` as for Preprocessor::prepare.
+  /// `registry` outlives the object. `context_limit` as for Preprocessor::prepare. Up to
+  /// `pixel_cache_bytes` of pixels are kept.
   MediaPreparer(std::shared_ptr<const Preprocessor> preprocessor, int64_t context_limit,
-                TensorRegistry& registry, uint64_t pixel_cache_bytes = kPixelCacheBytes)
+                TensorRegistry& registry, uint64_t pixel_cache_bytes)
       : preprocessor_(std::move(preprocessor)),
         context_limit_(context_limit),
         registry_(&registry),

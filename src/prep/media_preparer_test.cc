@@ -26,7 +26,7 @@ struct Prep {
     EXPECT_TRUE(spec.is_ok());
     auto loaded = Preprocessor::load(**checkpoint, *spec);
     EXPECT_TRUE(loaded.is_ok()) << loaded.status().message();
-    preparer = std::make_unique<MediaPreparer>(std::move(*loaded), 4096, registry);
+    preparer = std::make_unique<MediaPreparer>(std::move(*loaded), 4096, registry, 64 << 20);
   }
 };
 

@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kDemo = "models/demo";
 constexpr const char* kPictures = "tests/parity/goldens/pictures";
@@ -402,6 +403,29 @@ TEST(Program, RunAnswersAFileAndGoesOnBehindABadLine) {
   EXPECT_THAT(*results, HasSubstr("requests.jsonl:3: temprature: unknown field"));
   EXPECT_THAT(*results, HasSubstr("\"completion_tokens\":6"));
   EXPECT_EQ(std::count(results->begin(), results->end(), '\n'), 3);
+}
+
+TEST(Program, RunWaitsForMemoryInsteadOfFailingRequests) {
+  const std::string in = testing::TempDir() + "many_pictures.jsonl";
+  const std::string out = testing::TempDir() + "many_pictures_results.jsonl";
+  std::string requests;
+  int64_t n = 0;
+  for (const auto& picture : std::filesystem::directory_iterator("tests/eval/demo/images")) {
+    if (++n > 16) break;
+    requests += fmt::format(
+        R"({{"messages": [{{"role": "user", "content": [{{"type": "image", "path": "{}"}},)"
+        R"({{"type": "text", "text": "What is it?"}}]}}], "max_tokens": 2}})",
+        std::filesystem::absolute(picture.path()).string());
+    requests += '\n';
+  }
+  ASSERT_TRUE(write_file(in, requests).is_ok());
+  const Outcome got = run("run models/demo --memory 64MiB --jsonl " + in + " --out " + out);
+  EXPECT_EQ(got.code, 0) << got.out;
+  EXPECT_THAT(got.out, HasSubstr("at most 67.1 MB"));
+  const Result<std::string> results = read_file(out);
+  ASSERT_TRUE(results.is_ok());
+  EXPECT_EQ(std::count(results->begin(), results->end(), '\n'), 16);
+  EXPECT_THAT(*results, Not(HasSubstr("error")));
 }
 
 TEST(Program, RunSaysInWhichStageTheTimeOfARequestWent) {

@@ -74,6 +74,7 @@ struct Stack {
     options.settings.threads = "2";
     options.limits.max_sequences = 8;
     options.config = config;
+    options.limits.media = config.media;
     const auto checkpoint = Checkpoint::open(kCheckpoint);
     const auto spec = parse_model_spec(**checkpoint);
     prep = *Preprocessor::load(**checkpoint, *spec, prep_options);
@@ -134,7 +135,7 @@ Tokens tokens_of(const std::vector<SequenceEvent>& events, uint32_t choice = 0) 
 EngineConfig no_caches() {
   EngineConfig out;
   out.prefix_cache = false;
-  out.encoder_cache_bytes = 0;
+  out.media.encoder_cache_bytes = 0;
   return out;
 }
 
@@ -228,7 +229,7 @@ TEST(F30, TwoHundredAbortsAnywhereOnTheWayLeaveNothingBehind) {
 
 TEST(F31, AnItemLargerThanMediaMemoryIsRefusedWithBothNumbers) {
   EngineConfig config;
-  config.media_bytes_cap = 1000;
+  config.media.in_work_bytes = 1000;
   Stack stack(config);
   const uint64_t text = stack.submit(question({}, 8));
   const uint64_t id = stack.submit(question({bitmap(1)}));
@@ -246,7 +247,7 @@ TEST(F31, AnItemLargerThanTheEncoderCacheIsAnsweredUncached) {
   const uint64_t item_bytes = ample.engine->encoder_cache().stored_bytes();
   ASSERT_GT(item_bytes, 0u);
   EngineConfig config;
-  config.encoder_cache_bytes = item_bytes - 1;
+  config.media.encoder_cache_bytes = item_bytes - 1;
   Stack tight(config);
   EXPECT_EQ(tokens_of(tight.ask(question({bitmap(1)}))), expected);
   EXPECT_EQ(tight.engine->encoder_cache().n_entries(), 0);
@@ -311,7 +312,7 @@ struct Front {
     Stack stack;
     auto preparer =
         std::make_shared<MediaPreparer>(stack.prep, stack.engine->runner().limits().context_tokens,
-                                        stack.engine->model_runner().registry());
+                                        stack.engine->model_runner().registry(), 64 << 20);
     engine = std::make_unique<MultiModalEngine>(std::move(stack.engine), preparer, limits);
   }
   std::vector<SequenceEvent> read(const Request& request) {

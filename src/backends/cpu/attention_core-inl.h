@@ -34,8 +34,9 @@ HWY_INLINE F32Vec load_f32(const hwy::bfloat16_t* p) {
   return hn::PromoteTo(F32Tag(), hn::LoadU(hn::Rebind<hwy::bfloat16_t, F32Tag>(), p));
 }
 
-/// Scores of R rows against P pages: s[r * 64 + key] = q_r . k_key. q is packed [d][R]. Meanwhile the
-/// values of these pages are fetched: there is one load for a few multiply-adds, and they come late.
+/// Scores of R rows against P pages: s[r * 64 + key] = q_r . k_key. q is packed [d][R]. Meanwhile
+/// the values of these pages are fetched: there is one load for a few multiply-adds, and they come
+/// late.
 template <int R, int P, typename T>
 HWY_NOINLINE void score_pages(const float* q, int64_t head_dim, const T* const* pages,
                               const T* const* values, float* s) {
@@ -84,8 +85,7 @@ HWY_INLINE void score_block(const QueryTile& tile, const float* q, const KeyBloc
   int64_t p = keys.from / kPageTokens;
   if constexpr (kPagesAtOnce > 1) {
     for (; p + kPagesAtOnce <= n_pages; p += kPagesAtOnce) {
-      score_pages<R, kPagesAtOnce>(q, tile.head_dim, block.k + p, block.v + p,
-                                   s + p * kPageTokens);
+      score_pages<R, kPagesAtOnce>(q, tile.head_dim, block.k + p, block.v + p, s + p * kPageTokens);
     }
   }
   for (; p < n_pages; ++p) {
