@@ -1,6 +1,21 @@
 #include "base/status.h"
 
+#include <exception>
+#include <new>
+
 namespace triptych {
+
+Status status_of_exception(std::string_view doing) {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("no memory left while " + std::string(doing));
+  } catch (const std::exception& e) {
+    return internal_error(std::string(doing) + " threw: " + e.what());
+  } catch (...) {
+    return internal_error(std::string(doing) + " threw something unknown");
+  }
+}
 
 std::string_view status_code_name(StatusCode code) {
   switch (code) {

@@ -67,6 +67,9 @@ inline Status failed_precondition(std::string m) {
   return {StatusCode::kFailedPrecondition, std::move(m)};
 }
 inline Status internal_error(std::string m) { return {StatusCode::kInternal, std::move(m)}; }
+/// Of the exception that is being handled while `doing`: kResourceExhausted for memory that could
+/// not be had, else kInternal. Call it in a catch block only.
+Status status_of_exception(std::string_view doing);
 
 /// Outcome with a value of type T, or the error that kept it from being made.
 template <typename T>

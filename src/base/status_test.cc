@@ -123,6 +123,21 @@ Status check_quarter(int n) {
   return Status::ok();
 }
 
+TEST(Status, OfAnExceptionTellsMissingMemoryFromAFaultOfOurs) {
+  const auto status_of = [](const auto& thrown) {
+    try {
+      throw thrown;
+    } catch (...) {
+      return status_of_exception("reading");
+    }
+  };
+  EXPECT_EQ(status_of(std::bad_alloc()).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(status_of(std::bad_alloc()).message(), "no memory left while reading");
+  EXPECT_EQ(status_of(std::runtime_error("surprise")).code(), StatusCode::kInternal);
+  EXPECT_EQ(status_of(std::runtime_error("surprise")).message(), "reading threw: surprise");
+  EXPECT_EQ(status_of(7).code(), StatusCode::kInternal);
+}
+
 TEST(Result, MacrosPassValuesOnAndErrorsUp) {
   EXPECT_EQ(*quarter(12), 3);
   EXPECT_EQ(quarter(6).status().message(), "odd");

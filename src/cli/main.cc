@@ -235,8 +235,9 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run_program(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "triptych: %s\n", e.what());
-    return exit_code(StatusCode::kInternal);
+  } catch (...) {
+    const Status status = status_of_exception("running");
+    std::fprintf(stderr, "triptych: %s\n", status.message().c_str());
+    return exit_code(status.code());
   }
 }

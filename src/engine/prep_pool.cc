@@ -99,8 +99,8 @@ std::optional<Result<PreparedRequest>> PrepPool::prepare(PrepJob& job, ThreadPoo
   if (!job.begin(PrepStage::kProcess)) return std::nullopt;
   try {
     return preparer_->prepare(job.request, {own, job.tenant, job.begin});
-  } catch (const std::exception& e) {
-    return internal_error(fmt::format("preparing the request threw: {}", e.what()));
+  } catch (...) {
+    return status_of_exception("preparing the request");
   }
 }
 

@@ -1,8 +1,5 @@
 #include "prep/media_flights.h"
 
-#include <exception>
-#include <string>
-
 namespace triptych {
 namespace {
 
@@ -10,8 +7,8 @@ namespace {
 Result<MediaFlights::Media> call(const MediaFlights::Work& work) {
   try {
     return work();
-  } catch (const std::exception& e) {
-    return internal_error(std::string("preparing a media item threw: ") + e.what());
+  } catch (...) {
+    return status_of_exception("preparing a media item");
   }
 }
 

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -304,15 +307,55 @@ TEST(F33, APictureThatTakesLongToEncodeHoldsNobodysDecodeLongerThanASlice) {
   EXPECT_GT(n_a_before_b, 30) << "A went on while B was encoded";
 }
 
+/// Leaves 100 MiB of addresses to whoever decodes a picture.
+class StarvedPreparer final : public RequestPreparer {
+ public:
+  explicit StarvedPreparer(std::shared_ptr<const RequestPreparer> inner)
+      : inner_(std::move(inner)) {}
+
+  Result<RequestCost> cost(const Request& request) const override { return inner_->cost(request); }
+  Result<PreparedRequest> prepare(const Request& request,
+                                  const PrepContext& context) const override {
+    PrepContext starved = context;
+    starved.begin = [&](PrepStage stage) {
+      if (stage == PrepStage::kDecode) leave(uint64_t{100} << 20);
+      return context.begin(stage);
+    };
+    Result<PreparedRequest> out = inner_->prepare(request, starved);
+    set_limit(before_.rlim_cur);
+    return out;
+  }
+
+ private:
+  static rlimit now() {
+    rlimit out{};
+    EXPECT_EQ(getrlimit(RLIMIT_AS, &out), 0);
+    return out;
+  }
+  void leave(uint64_t n_bytes) const {
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    set_limit(pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + n_bytes);
+  }
+  void set_limit(rlim_t n_bytes) const {
+    const rlimit limit{n_bytes, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  }
+
+  std::shared_ptr<const RequestPreparer> inner_;
+  rlimit before_ = now();
+};
+
 /// The small model for many callers.
 struct Front {
   std::unique_ptr<MultiModalEngine> engine;
 
-  explicit Front(const PrepLimits& limits) {
+  explicit Front(const PrepLimits& limits, bool starved = false) {
     Stack stack;
-    auto preparer =
+    std::shared_ptr<const RequestPreparer> preparer =
         std::make_shared<MediaPreparer>(stack.prep, stack.engine->runner().limits().context_tokens,
                                         stack.engine->model_runner().registry(), 64 << 20);
+    if (starved) preparer = std::make_shared<StarvedPreparer>(std::move(preparer));
     engine = std::make_unique<MultiModalEngine>(std::move(stack.engine), preparer, limits);
   }
   std::vector<SequenceEvent> read(const Request& request) {
@@ -339,6 +382,17 @@ TEST(F34, AHugePictureIsScaledOrRefusedByItsHeader) {
   EXPECT_EQ(tight.engine->submit(huge).status().code(), StatusCode::kOutOfRange);
   EXPECT_EQ(tokens_of(tight.read(question({bitmap(1)}))).size(), 12u) << "alive";
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they map terabytes
+TEST(F34, AFailedAllocationFailsThatRequestOnly) {
+  Front front({.threads = 1}, /*starved=*/true);
+  const auto events = front.read(question({large_bitmap(9024, 6016)}));
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().token.error.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(events.back().token.error.message(), HasSubstr("9024 x 6016"));
+  EXPECT_EQ(tokens_of(front.read(question({bitmap(1)}))).size(), 12u) << "alive";
+}
+#endif
 
 TEST(F34, DozensOfPicturesInOneMessageAreRefusedByTheirTokens) {
   Front front({.threads = 1});
