@@ -20,8 +20,7 @@ struct Way {
   int64_t chunk_rows;
   uint64_t kv_cap_bytes;
   bool caches;
-  bool optimistic =
-      false;  ///< lets in more than fits, so that sequences have to give way and come back
+  bool optimistic = false;  ///< lets in more than fits, so that some give way and come back
 };
 
 Request make_case(uint32_t number, const std::vector<MediaItem>& pictures) {

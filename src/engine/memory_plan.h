@@ -13,8 +13,7 @@ struct MediaCaps {
   uint64_t encoder_cache_bytes = uint64_t{256} << 20;  ///< features that outlive their request
   uint64_t pixel_cache_bytes = uint64_t{64} << 20;     ///< prepared pixels that do
   uint64_t in_work_bytes = uint64_t{1} << 30;  ///< pixels and encoder state in the engine at once
-  uint64_t request_bytes = uint64_t{2}
-                           << 30;  ///< host memory of requests, from submit to their end
+  uint64_t request_bytes = uint64_t{2} << 30;  ///< of requests, from submit to their end
 
   uint64_t total() const {
     return encoder_cache_bytes + pixel_cache_bytes + in_work_bytes + request_bytes;
