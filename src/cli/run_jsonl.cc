@@ -240,9 +240,11 @@ Status run_jsonl(const RunOptions& options) {
   ProgressBar bar("run", static_cast<int64_t>(lines.size()));
   size_t next = 0;
   int64_t n_blank = 0;
+  int64_t no_room_at = -1;  // how many were done when a request found no room
   while (next < lines.size() || batch.in_work() > 0) {
     // Twice as many as run at once: the next ones are prepared meanwhile.
-    while (next < lines.size() && batch.in_work() < static_cast<size_t>(2 * options.concurrency)) {
+    while (next < lines.size() && batch.n_done() > no_room_at &&
+           batch.in_work() < static_cast<size_t>(2 * options.concurrency)) {
       const auto number = static_cast<int64_t>(next) + 1;
       const std::string_view line = lines[next++];
       if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
@@ -260,7 +262,7 @@ Status run_jsonl(const RunOptions& options) {
       }
       if (!batch.start(number, std::move(request))) {
         --next;
-        break;
+        no_room_at = batch.n_done();
       }
     }
     if (batch.in_work() > 0) batch.take_events();

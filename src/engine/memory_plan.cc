@@ -18,9 +18,13 @@ int64_t pages_of(const ModelSpec& spec, int64_t n_tokens) {
   return ceil_div(n_tokens, kPageTokens) + 2 * n_media;
 }
 
-/// Scratch of a step and of encoding a picture, and what a picture holds between slices.
-void plan_workspace(const Model& model, int n_threads, MemoryPlan& plan) {
+/// Rows of a step where a sequence holds `context_tokens`, scratch of a step and of encoding a
+/// picture, and what a picture holds between slices.
+void plan_step_memory(const Model& model, const PlanLimits& limits, int64_t context_tokens,
+                      int n_threads, MemoryPlan& plan) {
   const TextSpec& text = model.spec.text;
+  plan.chunk_rows = std::max<int64_t>(1, std::min(limits.chunk_rows, context_tokens));
+  plan.step_rows = plan.chunk_rows + plan.max_sequences;
   size_t workspace = static_cast<size_t>(plan.step_rows * text.hidden_size * 4) + (64 << 10) +
                      model.decoder->workspace_bytes(plan.step_rows, plan.max_sequences);
   if (model.spec.vision) {
@@ -79,13 +83,11 @@ Result<MemoryPlan> plan_memory(const Model& model, DType kv_dtype, const PlanLim
   }
   const int64_t wanted = limits.context_tokens > 0 ? limits.context_tokens : text.max_positions;
   plan.max_sequences = std::max<int64_t>(1, limits.max_sequences);
-  plan.chunk_rows = std::max<int64_t>(1, std::min(limits.chunk_rows, wanted));
-  plan.step_rows = plan.chunk_rows + plan.max_sequences;
   plan.media = limits.media;
   if (!model.spec.vision) {
     plan.media.encoder_cache_bytes = plan.media.pixel_cache_bytes = plan.media.in_work_bytes = 0;
   }
-  plan_workspace(model, n_threads, plan);
+  plan_step_memory(model, limits, wanted, n_threads, plan);
   TRIPTYCH_ASSIGN_OR_RETURN(const uint64_t kv_cap_bytes,
                             kv_cap(limits, picture_bytes(model.spec, plan), plan));
   const int64_t most_pages = static_cast<int64_t>(kv_cap_bytes) / plan.kv.page_bytes();
@@ -101,8 +103,7 @@ Result<MemoryPlan> plan_memory(const Model& model, DType kv_dtype, const PlanLim
   plan.context_tokens = wanted;
   while (pages_of(model.spec, plan.context_tokens) > plan.kv_pages) --plan.context_tokens;
   plan.kv_bytes = static_cast<uint64_t>(plan.kv_pages * plan.kv.page_bytes());
-  plan.chunk_rows = std::min(plan.chunk_rows, plan.context_tokens);
-  plan.step_rows = plan.chunk_rows + plan.max_sequences;
+  plan_step_memory(model, limits, plan.context_tokens, n_threads, plan);
   return plan;
 }
 
