@@ -140,8 +140,7 @@ Result<Burst> burst(const std::string& model, const std::vector<Request>& reques
 Result<std::vector<Answered>> alone(const std::string& model,
                                     const std::vector<Request>& requests) {
   EngineOptions options = options_within_cap();
-  options.config.prefix_cache = false;
-  options.limits.media.encoder_cache_bytes = options.limits.media.pixel_cache_bytes = 0;
+  options.turn_caches_off();
   TRIPTYCH_ASSIGN_OR_RETURN(const Rig rig, Rig::start(model, options));
   std::vector<Arrival> arrivals;
   for (const Request& request : requests) arrivals.push_back({.request = request});

@@ -37,12 +37,11 @@ Result<std::vector<std::vector<int32_t>>> answers(const std::string& model, cons
   options.limits.max_sequences = way.max_sequences;
   options.limits.chunk_rows = way.chunk_rows;
   options.limits.kv_cap_bytes = way.kv_cap_bytes;
-  options.config.prefix_cache = way.caches;
   if (way.optimistic) {
     options.config.scheduler.admission = AdmissionRule::kPromptOnly;
     options.config.scheduler.pause_below = 0;
   }
-  if (!way.caches) options.limits.media.encoder_cache_bytes = 0;
+  if (!way.caches) options.turn_caches_off();
   TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, load_engine(model, options));
   std::vector<std::vector<int32_t>> out(cases.size());
   std::vector<size_t> by_id = {0};

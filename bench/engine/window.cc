@@ -74,9 +74,7 @@ struct Side {
 Result<Side> start(const std::string& model, bool caches) {
   EngineOptions options;
   options.limits.max_sequences = kChats;
-  options.config.prefix_cache = caches;
-  if (!caches)
-    options.limits.media.encoder_cache_bytes = options.limits.media.pixel_cache_bytes = 0;
+  if (!caches) options.turn_caches_off();
   Side out;
   TRIPTYCH_ASSIGN_OR_RETURN(out.rig, Rig::start(model, options));
   play(*out.rig.engine, {{.request = text_request(0, 8)}});

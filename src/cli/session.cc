@@ -30,11 +30,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   engine_options.limits.max_sequences = options.max_sequences;
   engine_options.limits.memory_cap_bytes = options.memory_cap_bytes;
   engine_options.config.failure_folder = std::filesystem::temp_directory_path();
-  if (!options.caches) {
-    engine_options.config.prefix_cache = false;
-    engine_options.limits.media.encoder_cache_bytes = 0;
-    engine_options.limits.media.pixel_cache_bytes = 0;
-  }
+  if (!options.caches) engine_options.turn_caches_off();
   TRIPTYCH_ASSIGN_OR_RETURN(session->checkpoint_, Checkpoint::open(options.model));
   TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*session->checkpoint_));
   TRIPTYCH_ASSIGN_OR_RETURN(session->prep_,

@@ -38,6 +38,13 @@ struct EngineOptions {
   Settings settings;
   PlanLimits limits;
   EngineConfig config;
+
+  /// Nothing of a request is kept for later ones.
+  void turn_caches_off() {
+    config.prefix_cache = false;
+    limits.media.encoder_cache_bytes = 0;
+    limits.media.pixel_cache_bytes = 0;
+  }
 };
 
 /// What a step did for one answer. `token.sequence` is the id of its request; the event whose

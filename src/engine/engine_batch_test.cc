@@ -45,9 +45,8 @@ std::unique_ptr<Engine> open(const EngineShape& setup) {
                     .max_sequences = setup.max_sequences,
                     .kv_cap_bytes = setup.kv_cap_bytes,
                     .chunk_rows = setup.chunk_rows};
-  options.config.prefix_cache = setup.caches;
   options.config.scheduler.admission = setup.admission;
-  if (!setup.caches) options.limits.media.encoder_cache_bytes = 0;
+  if (!setup.caches) options.turn_caches_off();
   const auto checkpoint = Checkpoint::open(kLlava);
   EXPECT_TRUE(checkpoint.is_ok());
   const auto backend = backends().front().make(options.settings);

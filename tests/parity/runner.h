@@ -20,8 +20,7 @@ struct Runner {
     Runner out;
     options.settings.threads = "2";
     // Each run computes all of its rows: taps and comparisons need them.
-    options.config.prefix_cache = false;
-    options.limits.media.encoder_cache_bytes = 0;
+    options.turn_caches_off();
     TRIPTYCH_ASSIGN_OR_RETURN(out.checkpoint, Checkpoint::open(path));
     TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*out.checkpoint));
     TRIPTYCH_ASSIGN_OR_RETURN(out.prep, Preprocessor::load(*out.checkpoint, spec));
