@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Derives a checkpoint from the demo model with another context and picture size; standard library only.
+"""Derives a checkpoint from the demo model with another context, picture size or width; standard library only.
 
-Weights stay, but for the tower's position embeddings, of which every n-th row and column is kept. Answers of the result
-make no sense; what it costs to compute them does, and equal requests still get equal answers.
+Weights stay, but for the tower's position embeddings, of which every n-th row and column is kept, and for a wider model, whose
+tensors are those of the base, repeated along every axis that grows. Answers of the result make no sense; what it costs
+to compute them does, and equal requests still get equal answers.
 """
 
 import argparse
@@ -12,6 +13,8 @@ import shutil
 import struct
 
 POSITIONS = "position_embedding.weight"
+TABLES = (POSITIONS, "patch_embedding.weight", "embed_tokens.weight")  # only one of their axes is of the model's width
+WIDTHS = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads")
 
 
 def thinned(data, entry, old_side, new_side):
@@ -23,8 +26,23 @@ def thinned(data, entry, old_side, new_side):
     return b"".join(data[at : at + row] for at in rows)
 
 
-def write_weights(source, target, old_side, new_side):
-    """A safetensors file with thinned position embeddings; everything else byte for byte."""
+def widened(data, entry, name, times):
+    """The tensor repeated `times` along both axes of a matrix and the only one of a vector; `entry` gets its shape."""
+    shape = entry["shape"]
+    if name.endswith(TABLES[1]):  # [width, channels, side, side]
+        shape[0] *= times
+        return bytes(data) * times
+    columns = len(data) // shape[0] if len(shape) > 1 else len(data)
+    rows = b"".join(bytes(data[at : at + columns]) * times for at in range(0, len(data), columns))
+    shape[-1] *= times
+    if len(shape) == 1 or name.endswith(TABLES):
+        return rows
+    shape[0] *= times
+    return rows * times
+
+
+def write_weights(source, target, old_side, new_side, times):
+    """A safetensors file with thinned position embeddings and every width `times` the base's."""
     raw = source.read_bytes()
     (n_header,) = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8 : 8 + n_header])
@@ -38,6 +56,8 @@ def write_weights(source, target, old_side, new_side):
         if name.endswith(POSITIONS):
             part = thinned(data, entry, old_side, new_side)
             entry["shape"][0] = new_side * new_side
+        if times > 1:
+            part = widened(part, entry, name, times)
         entry["data_offsets"] = [at, at + len(part)]
         at += len(part)
         parts.append(part)
@@ -58,10 +78,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("base", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--context", type=int, required=True, help="tokens")
-    parser.add_argument("--picture", type=int, required=True, help="side in pixels, a divisor of the base's")
+    parser.add_argument("--context", type=int, help="tokens (default: the base's)")
+    parser.add_argument("--picture", type=int, help="side in pixels, a divisor of the base's (default: the base's)")
+    parser.add_argument("--widen", type=int, default=1, metavar="N", help="N times the width: heads, feed-forward, all of it")
     args = parser.parse_args()
-    vision = json.loads((args.base / "config.json").read_text())["vision_config"]
+    config = json.loads((args.base / "config.json").read_text())
+    vision = config["vision_config"]
+    args.context = args.context or config["text_config"]["max_position_embeddings"]
+    args.picture = args.picture or vision["image_size"]
     if vision["image_size"] % args.picture or args.picture % vision["patch_size"]:
         raise SystemExit(f"--picture {args.picture}: a multiple of {vision['patch_size']} that divides {vision['image_size']}")
     side = args.picture // vision["patch_size"]
@@ -75,12 +99,14 @@ def main():
         config["image_seq_length"] = side * side
         config["vision_config"]["image_size"] = args.picture
         config["text_config"]["max_position_embeddings"] = args.context
+        for part in (config["vision_config"], config["text_config"]):
+            part.update({key: part[key] * args.widen for key in WIDTHS if key in part})
 
     edit(args.out / "config.json", change_config)
     edit(args.out / "preprocessor_config.json",
          lambda content: content.update(size={"height": args.picture, "width": args.picture}))
     write_weights(args.base / "model.safetensors", args.out / "model.safetensors",
-                  vision["image_size"] // vision["patch_size"], side)
+                  vision["image_size"] // vision["patch_size"], side, args.widen)
 
 
 if __name__ == "__main__":
