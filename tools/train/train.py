@@ -54,10 +54,10 @@ def arguments():
     ap.add_argument('--steps', type=int, default=0, help='stop after so many steps (0: by time)')
     ap.add_argument('--until', type=float, default=1., help='share of the schedule done at the end of this run')
     ap.add_argument('--peak', type=float, default=1., help='highest learning rate, as a multiple of that in muon.py')
-    ap.add_argument('--object-loss', type=float, default=.3, help='first weight of the dense loss on the tower')
+    ap.add_argument('--object-loss', type=float, default=.3, help='first weight of the dense loss on the tower (0: none)')
     ap.add_argument('--place-loss', type=float, default=.1,
                     help='weight of the losses on places: of patches, of objects that questions name (looking at them,'
-                         ' knowing where they are), looking at what answers tell, and offsets')
+                         ' knowing where they are), looking at what answers tell, and offsets (0: none)')
     ap.add_argument('--pictures', type=int, default=128, help='pictures a step and process')
     ap.add_argument('--workers', type=int, default=14, help='worker processes that make questions, a process')
     ap.add_argument('--device', default='cuda', choices=('cuda', 'cpu'))
@@ -202,8 +202,11 @@ class Trainer:
             asked, places, by_task = self.model.question_loss(features, rows, self.task_weight)
             self.tally += by_task
             watched[3:] = places.detach()
-            place_loss = 0. if self.only_projector else self.a.place_loss  # the heads for it are not trained
-            loss = asked + place_loss * places.sum() + self.a.object_loss * max(.1, 1 - share / .7) * loss
+            objects, loss = loss, asked
+            if self.a.place_loss and not self.only_projector:  # the heads for it are not trained
+                loss = loss + self.a.place_loss * places.sum()
+            if self.a.object_loss:
+                loss = loss + self.a.object_loss * max(.1, 1 - share / .7) * objects
         return loss, watched
 
     def warm_up(self):
