@@ -13,7 +13,8 @@ import shutil
 import struct
 
 POSITIONS = "position_embedding.weight"
-TABLES = (POSITIONS, "patch_embedding.weight", "embed_tokens.weight")  # only one of their axes is of the model's width
+PATCHES = "patch_embedding.weight"  # [width, channels, side, side]
+TABLES = (POSITIONS, "embed_tokens.weight")  # [entries, width]
 WIDTHS = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads")
 
 
@@ -29,16 +30,15 @@ def thinned(data, entry, old_side, new_side):
 def widened(data, entry, name, times):
     """The tensor repeated `times` along both axes of a matrix and the only one of a vector; `entry` gets its shape."""
     shape = entry["shape"]
-    if name.endswith(TABLES[1]):  # [width, channels, side, side]
+    out = bytes(data)
+    if len(shape) > 1 and not name.endswith(PATCHES):
+        row = len(out) // shape[0]
+        out = b"".join(out[at : at + row] * times for at in range(0, len(out), row))
+        shape[-1] *= times
+    if not name.endswith(TABLES):
+        out *= times
         shape[0] *= times
-        return bytes(data) * times
-    columns = len(data) // shape[0] if len(shape) > 1 else len(data)
-    rows = b"".join(bytes(data[at : at + columns]) * times for at in range(0, len(data), columns))
-    shape[-1] *= times
-    if len(shape) == 1 or name.endswith(TABLES):
-        return rows
-    shape[0] *= times
-    return rows * times
+    return out
 
 
 def write_weights(source, target, old_side, new_side, times):
@@ -56,8 +56,7 @@ def write_weights(source, target, old_side, new_side, times):
         if name.endswith(POSITIONS):
             part = thinned(data, entry, old_side, new_side)
             entry["shape"][0] = new_side * new_side
-        if times > 1:
-            part = widened(part, entry, name, times)
+        part = widened(part, entry, name, times)
         entry["data_offsets"] = [at, at + len(part)]
         at += len(part)
         parts.append(part)
@@ -82,9 +81,9 @@ def main():
     parser.add_argument("--picture", type=int, help="side in pixels, a divisor of the base's (default: the base's)")
     parser.add_argument("--widen", type=int, default=1, metavar="N", help="N times the width: heads, feed-forward, all of it")
     args = parser.parse_args()
-    config = json.loads((args.base / "config.json").read_text())
-    vision = config["vision_config"]
-    args.context = args.context or config["text_config"]["max_position_embeddings"]
+    base = json.loads((args.base / "config.json").read_text())
+    vision = base["vision_config"]
+    args.context = args.context or base["text_config"]["max_position_embeddings"]
     args.picture = args.picture or vision["image_size"]
     if vision["image_size"] % args.picture or args.picture % vision["patch_size"]:
         raise SystemExit(f"--picture {args.picture}: a multiple of {vision['patch_size']} that divides {vision['image_size']}")
