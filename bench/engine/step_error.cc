@@ -1,17 +1,15 @@
 // How well the scheduler's cost model predicts the real engine's steps: mixed text and pictures at
 // 70 % of capacity, and the error that 95 % of the latest 512 predictions kept to, once a second.
 // Beside it what no model can predict: how far the same reading of memory, as long as a decode step
-// and with nothing else to do, strays on this machine from the median of the seven before it.
+// of the demo model and with nothing else to do, strays on this machine from the median of the
+// seven before it.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <thread>
 
-#include "base/clock.h"
+#include "backends/cpu/ceilings.h"
 #include "base/thread_pool.h"
 #include "load.h"
 
@@ -24,33 +22,22 @@ constexpr double kWarmSeconds = 10;
 constexpr int64_t kSequences = 32;
 
 /// P95 of the relative error, as told above.
-double machine_noise() {
-  constexpr size_t kFloats = size_t{3} << 20;  // 12 MiB: the decoder's weights
-  constexpr size_t kBefore = 7;
+Result<double> machine_noise() {
+  constexpr int64_t kMegabytes = 12;  // the demo model's decoder
+  constexpr int kPasses = 4000;
+  constexpr int kBefore = 7;
   ThreadPool pool(2);
-  const std::vector<float> memory(kFloats, 1.0f);
-  std::vector<double> ms;
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::vector<double> found,
+                            measure_reads(pool, kMegabytes, kPasses));
   std::vector<double> errors;
-  std::atomic<float> sink = 0;
-  for (int i = 0; i < 4000; ++i) {
-    const double start = steady_ms();
-    pool.parallel_for(kFloats, kFloats / 2, [&](int64_t begin, int64_t end) {
-      std::array<float, 64> sums{};
-      for (int64_t j = begin; j < end; j += 64) {
-        for (size_t k = 0; k < 64; ++k) sums[k] += memory[static_cast<size_t>(j) + k];
-      }
-      sink = sums[0] + sums[63];
-    });
-    ms.push_back(steady_ms() - start);
-    if (ms.size() <= kBefore) continue;
-    const std::vector<double> before(ms.end() - kBefore - 1, ms.end() - 1);
-    errors.push_back(std::fabs(quantile(before, .5) - ms.back()) / ms.back());
+  for (auto now = found.begin() + kBefore; now != found.end(); ++now) {
+    errors.push_back(std::fabs(*now / quantile({now - kBefore, now}, .5) - 1));
   }
   return quantile(errors, .95);
 }
 
 Status run(const std::string& model) {
-  const double noise = machine_noise();
+  TRIPTYCH_ASSIGN_OR_RETURN(const double noise, machine_noise());
   EngineOptions options;
   options.limits.max_sequences = kSequences;
   TRIPTYCH_ASSIGN_OR_RETURN(const Rig rig, Rig::start(model, options));

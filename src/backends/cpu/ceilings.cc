@@ -127,8 +127,7 @@ CpuCeilings measure_arithmetic(CpuIsa level, ThreadPool& pool) {
   return out;
 }
 
-Result<double> measure_read_bandwidth(ThreadPool& pool, int64_t megabytes) {
-  constexpr int kPasses = 7;
+Result<std::vector<double>> measure_reads(ThreadPool& pool, int64_t megabytes, int n_passes) {
   TRIPTYCH_ASSIGN_OR_RETURN(PageBuffer buffer,
                             PageBuffer::allocate(static_cast<size_t>(megabytes) << 20, true));
   const auto size = static_cast<int64_t>(buffer.size());
@@ -137,17 +136,23 @@ Result<double> measure_read_bandwidth(ThreadPool& pool, int64_t megabytes) {
   pool.run([&](int worker) {
     std::memset(buffer.data() + worker * part, 1 + worker, static_cast<size_t>(part));
   });
-  std::vector<double> seconds;
+  std::vector<double> bytes_per_s;
   std::atomic<uint64_t> sink{0};
-  for (int pass = 0; pass < kPasses; ++pass) {
+  for (int pass = 0; pass < n_passes; ++pass) {
     const double begin = seconds_now();
     pool.run([&](int worker) {
       sink.fetch_xor(read_all(buffer.data() + worker * part, part), std::memory_order_relaxed);
     });
-    seconds.push_back(seconds_now() - begin);
+    bytes_per_s.push_back(static_cast<double>(part * pool.size()) / (seconds_now() - begin));
   }
-  std::nth_element(seconds.begin(), seconds.begin() + kPasses / 2, seconds.end());
-  return static_cast<double>(part * pool.size()) / seconds[kPasses / 2];
+  return bytes_per_s;
+}
+
+Result<double> measure_read_bandwidth(ThreadPool& pool, int64_t megabytes) {
+  constexpr int kPasses = 7;
+  TRIPTYCH_ASSIGN_OR_RETURN(std::vector<double> found, measure_reads(pool, megabytes, kPasses));
+  std::nth_element(found.begin(), found.begin() + kPasses / 2, found.end());
+  return found[kPasses / 2];
 }
 
 CpuCeilings measure_cpu_ceilings(CpuIsa level, ThreadPool& pool) {

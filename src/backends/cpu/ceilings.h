@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "backends/cpu/cpu_isa.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -20,8 +22,10 @@ struct CpuCeilings {
 CpuCeilings measure_arithmetic(CpuIsa level, ThreadPool& pool);
 
 /// Bytes a second that all threads read from `megabytes` of memory in huge pages with prefetching,
-/// the median of several passes. The size must exceed every cache. kResourceExhausted when the
-/// memory is not there.
+/// in each of `n_passes`. kResourceExhausted when the memory is not there.
+Result<std::vector<double>> measure_reads(ThreadPool& pool, int64_t megabytes, int n_passes);
+
+/// The median of several passes. The size must exceed every cache.
 Result<double> measure_read_bandwidth(ThreadPool& pool, int64_t megabytes);
 
 /// Everything, with 512 MiB for the read; about one second.
