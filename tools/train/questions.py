@@ -12,7 +12,7 @@ from vocabulary import COLORS, FIRST, NO, NUMBERS, PLURALS, SECOND, SHAPES, TEXT
 Question = namedtuple('Question', 'task kind text answer topic mentions told', defaults=(None, (), ()))
 
 # How often a task is drawn for a question about one picture.
-MIX = dict(color=1.6, shape=.9, count=2., exist=1.5, spatial=5., locate=1., cell=5., read=4., more=1.6, describe=.4)
+MIX = dict(color=1.6, shape=.9, count=2., exist=1.5, spatial=6., locate=1., cell=4., read=5., more=1.6, describe=.4)
 FAR = 56  # pixels by which two centres must differ for left, right, above and below
 
 
