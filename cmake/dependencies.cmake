@@ -11,6 +11,7 @@ find_library(GIF_LIBRARY gif REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(ZLIB REQUIRED)  # tests and benchmarks
 find_package(CLI11 REQUIRED)
+find_package(Boost 1.81 REQUIRED)  # headers: Asio and Beast
 if(TRIPTYCH_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -12,6 +12,7 @@
 #include "cli/inspect.h"
 #include "cli/perplexity.h"
 #include "cli/run_jsonl.h"
+#include "cli/serve.h"
 #include "cli/terminal.h"
 
 namespace {
@@ -26,6 +27,7 @@ struct Options {
   BenchOptions bench;
   PerplexityOptions perplexity;
   RunOptions run;
+  ServeOptions serve;
   bool doctor_measure = false;
   bool doctor_json = false;
 };
@@ -138,6 +140,31 @@ void add_chat(CLI::App& app, ChatOptions& o) {
       "  cat letter.txt | triptych chat model.gguf \"Summarise this.\"");
 }
 
+void add_serve(CLI::App& app, ServeOptions& o) {
+  add_session(app, o.session);
+  add_trace(app, o.session);
+  app.add_option("--alias", o.aliases, "further name for the model; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--host", o.listen.host, "address to listen at")->capture_default_str();
+  app.add_option("--port", o.listen.port, "port to listen at; 0 takes a free one")
+      ->capture_default_str();
+  app.add_option("--max-sequences", o.session.max_sequences, "answers in work at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--max-body", o.limits.body_bytes, "longest request, like 32MiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--drain", o.drain_s, "seconds for answers in work when told to end")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.footer(
+      "Example:\n"
+      "  triptych serve models/demo --port 8000\n"
+      "  curl http://127.0.0.1:8000/v1/chat/completions -d '{\"model\": \"demo\", \"messages\": "
+      "[{\"role\": \"user\", \"content\": \"Hello\"}]}'");
+}
+
 void add_commands(CLI::App& app, Options& o) {
   CLI::App* chat = app.add_subcommand("chat", "ask a model about pictures and text");
   add_chat(*chat, o.chat);
@@ -190,6 +217,8 @@ void add_commands(CLI::App& app, Options& o) {
       "Pictures are files beside the request file. Each result is a line: id, choices, usage (or "
       "error) and timeline,\nwhich says in which stage the request's time went.");
 
+  add_serve(*app.add_subcommand("serve", "answer over HTTP, as OpenAI's API does"), o.serve);
+
   CLI::App* doctor =
       app.add_subcommand("doctor", "show what this machine offers and what would be faster");
   doctor->add_flag("--measure", o.doctor_measure, "measure products and memory reads too");
@@ -202,6 +231,7 @@ Status run(const CLI::App& app, const Options& o) {
   if (app.got_subcommand("eval")) return run_eval(o.eval);
   if (app.got_subcommand("bench")) return run_bench(o.bench);
   if (app.got_subcommand("run")) return run_jsonl(o.run);
+  if (app.got_subcommand("serve")) return run_serve(o.serve);
   if (app.got_subcommand("perplexity")) return run_perplexity(o.perplexity);
   return run_doctor(o.doctor_measure, o.doctor_json);
 }

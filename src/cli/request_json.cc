@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "cli/session.h"
+#include "request/sampling_json.h"
 
 namespace triptych::cli {
 namespace {
@@ -70,38 +71,6 @@ Status check_fields(const JsonRef& line) {
     if (std::find(std::begin(kKnown), std::end(kKnown), member.first) != std::end(kKnown)) continue;
     return line.at(member.first)
         .error(fmt::format("unknown field; known are {}", fmt::join(kKnown, ", ")));
-  }
-  return Status::ok();
-}
-
-Status read_sampling(const JsonRef& line, SamplingParams& out) {
-  TRIPTYCH_ASSIGN_OR_RETURN(out.max_tokens, line.get_int("max_tokens", out.max_tokens));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.temperature, line.get_number("temperature", out.temperature));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.top_k, line.get_int("top_k", out.top_k));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.top_p, line.get_number("top_p", out.top_p));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.min_p, line.get_number("min_p", out.min_p));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.repetition_penalty,
-                            line.get_number("repetition_penalty", out.repetition_penalty));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.typical_p, line.get_number("typical_p", out.typical_p));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.presence_penalty,
-                            line.get_number("presence_penalty", out.presence_penalty));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.frequency_penalty,
-                            line.get_number("frequency_penalty", out.frequency_penalty));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.min_tokens, line.get_int("min_tokens", out.min_tokens));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.n, line.get_int("n", out.n));
-  TRIPTYCH_ASSIGN_OR_RETURN(out.ignore_eos, line.get_bool("ignore_eos", out.ignore_eos));
-  if (line.has("seed")) {
-    TRIPTYCH_ASSIGN_OR_RETURN(const int64_t seed, line.at("seed").as_int());
-    out.seed = static_cast<uint64_t>(seed);
-  }
-  const JsonRef stop = line.at("stop");
-  if (stop.json().is_string()) {
-    out.stop = {stop.json().string_value()};
-  } else if (!stop.is_null()) {
-    for (size_t i = 0; i < stop.size(); ++i) {
-      TRIPTYCH_ASSIGN_OR_RETURN(std::string text, stop.at(i).as_string());
-      out.stop.push_back(std::move(text));
-    }
   }
   return Status::ok();
 }

@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/answer_text.h"
 #include "cli/request_json.h"
 #include "cli/terminal.h"
 #include "engine/multimodal_engine.h"
+#include "text/answer_text.h"
 
 namespace triptych::cli {
 namespace {

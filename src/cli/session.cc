@@ -8,7 +8,7 @@
 #include "backends/backend_list.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/answer_text.h"
+#include "text/answer_text.h"
 
 namespace triptych::cli {
 

@@ -39,7 +39,8 @@ LAYERS = {
     # 7
     "server": ["prep", "text", "engine/engine.h", "engine/multimodal_engine.h",
                "backends/backend.h", "backends/backend_list.h", *_HOUSE],
-    "cli": ["prep", "text", "engine/engine.h", "engine/multimodal_engine.h",
+    "cli": ["server/service.h", "server/http/http_server.h", "server/http/test_client.h",
+            "server/openai/error.h", "prep", "text", "engine/engine.h", "engine/multimodal_engine.h",
             "backends/backend.h", "backends/backend_list.h", "weights/checkpoint.h", *_HOUSE],
 }
 
@@ -63,6 +64,7 @@ THIRD_PARTIES = {
     "nlohmann/": ["src/base/json.cc"],
     "spdlog/": ["src/base/log.cc"],
     "CLI/": ["src/cli/main.cc"],
+    "boost/": ["src/server/http/http_server.cc"],
     "hwy/": ["src/backends/cpu/", "src/media/"],
     "immintrin.h": ["src/backends/cpu/"],
     "cpuid.h": ["src/backends/cpu/"],

@@ -10,11 +10,13 @@
 set -euo pipefail
 
 rust_minimum=1.87
+boost_minimum=108100  # as BOOST_VERSION writes 1.81
 
+# boost is libboost1.81-dev on Debian 12, whose libboost-dev is older, and libboost-dev elsewhere.
 # libjpeg-dev stands for libjpeg62-turbo-dev on Debian and libjpeg-turbo8-dev on Ubuntu.
 build_packages=(g++ cmake ninja-build pkg-config make git ccache
   libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev
-  libjpeg-dev libpng-dev zlib1g-dev libwebp-dev libgif-dev libhwy-dev
+  libjpeg-dev libpng-dev zlib1g-dev libwebp-dev libgif-dev libhwy-dev boost
   python3 python3-pip)
 fuzz_packages=(clang-16 libclang-rt-16-dev)
 tidy_packages=(clang-tidy-16 clang-format-16)
@@ -27,6 +29,14 @@ is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" 
 # is_at_least 1.95.0 1.87
 is_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
+has_boost() {
+  local version
+  version=$(awk '/define BOOST_VERSION/{print $3}' /usr/include/boost/version.hpp 2>/dev/null || true)
+  [ "${version:-0}" -ge "$boost_minimum" ]
+}
+
+boost_package() { if apt-cache show libboost1.81-dev >/dev/null 2>&1; then echo libboost1.81-dev; else echo libboost-dev; fi; }
+
 # A command built by hand or installed some other way is as good as the package.
 is_provided() {
   case $1 in
@@ -35,6 +45,7 @@ is_provided() {
     ninja-build) command -v ninja >/dev/null ;;
     pkg-config) command -v pkg-config >/dev/null ;;
     make | git | ccache | python3) command -v "$1" >/dev/null ;;
+    boost) has_boost ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
     clang-16 | clang-tidy-16 | clang-format-16) command -v "$1" >/dev/null ;;
     *) return 1 ;;
@@ -106,6 +117,8 @@ fi
 command -v apt-get >/dev/null || fail "this is neither Debian nor Ubuntu; install by hand (docs/dependencies.md): ${missing[*]} rust>=$rust_minimum"
 say "apt-get update"
 as_root apt-get update -qq || fail "apt-get update failed: is there a network?"
+for i in "${!missing[@]}"; do [ "${missing[$i]}" != boost ] || missing[i]=$(boost_package); done
 [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
+has_boost || fail "the Boost that apt offers is older than 1.81"
 [ $rust_missing = no ] || install_rust
 say "everything is in"

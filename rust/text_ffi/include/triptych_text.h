@@ -120,6 +120,11 @@ void tt_blake3_update(tt_blake3_hasher* hasher, tt_bytes bytes);
 void tt_blake3_finish(const tt_blake3_hasher* hasher, uint8_t out[32]);
 void tt_blake3_free(tt_blake3_hasher* hasher);
 
+/* ---- Base64 ---- */
+
+/* Standard alphabet, with or without padding; `out` gets the bytes. TT_INVALID says where the text is wrong. */
+tt_status tt_base64_decode(tt_bytes text, tt_text* out, tt_text* error);
+
 #ifdef __cplusplus
 }
 #endif

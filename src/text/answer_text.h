@@ -7,7 +7,7 @@
 #include "text/detokenizer.h"
 #include "text/stop_strings.h"
 
-namespace triptych::cli {
+namespace triptych {
 
 /// The text of one answer as its tokens come: whole characters only, ending before a stop string.
 class AnswerText {
@@ -44,4 +44,4 @@ class AnswerText {
   std::string text_;
 };
 
-}  // namespace triptych::cli
+}  // namespace triptych

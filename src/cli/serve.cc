@@ -1,0 +1,105 @@
+#include "cli/serve.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+
+#include "cli/terminal.h"
+#include "server/openai/error.h"
+#include "server/service.h"
+
+namespace triptych::cli {
+namespace {
+
+constexpr const char* kLoopback[] = {"127.0.0.1", "::1"};
+
+/// SIGINT and SIGTERM as something to wait for. Made before any thread is, so that none of them
+/// gets the signals.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+  void wait() const {
+    int signal = 0;
+    while (sigwait(&signals_, &signal) != 0) {
+    }
+  }
+
+ private:
+  sigset_t signals_;
+};
+
+std::string model_name(const std::string& path) {
+  const std::filesystem::path clean = std::filesystem::path(path).lexically_normal();
+  const std::filesystem::path name = clean.has_filename() ? clean : clean.parent_path();
+  return name.extension() == ".gguf" ? name.stem() : name.filename();
+}
+
+void print_ready(const ServeOptions& options, const ServedModel& model, const MemoryPlan& plan,
+                 uint16_t port) {
+  const Colors c = Colors::for_fd(2);
+  const bool v6 = options.listen.host.find(':') != std::string::npos;
+  const std::string url =
+      fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.listen.host, v6 ? "]" : "", port);
+  const auto bytes = [](uint64_t n) { return human_bytes(static_cast<double>(n)); };
+  fmt::print(stderr,
+             "{}ready{} {} at {}\n"
+             "memory: weights {}, KV cache {}, workspace {}; with media and requests at most {}\n"
+             "try:  curl {}/v1/chat/completions -d '{{\"model\": \"{}\", \"messages\": "
+             "[{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'\n",
+             c.green, c.reset, model.names.front(), url, bytes(plan.weight_bytes),
+             bytes(plan.kv_bytes), bytes(plan.workspace_bytes + plan.encode_bytes),
+             bytes(plan.at_most()), url, model.names.front());
+}
+
+}  // namespace
+
+Status run_serve(const ServeOptions& options) {
+  // There are no keys yet: nobody but this machine may ask.
+  if (std::find(std::begin(kLoopback), std::end(kLoopback), options.listen.host) ==
+      std::end(kLoopback)) {
+    return invalid_argument(
+        fmt::format("--host {}: without API keys the server listens at 127.0.0.1 or ::1 only",
+                    options.listen.host));
+  }
+  const EndSignals end_signals;
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
+  const MemoryPlan plan = session->runner().plan();
+  ServedModel model{.names = {model_name(options.session.model)},
+                    .engine = nullptr,
+                    .tokenizer = session->prep().shared_tokenizer(),
+                    .defaults = default_sampling(session->runner().model().spec),
+                    .context_tokens = session->context_tokens(),
+                    .loaded = std::time(nullptr)};
+  model.names.insert(model.names.end(), options.aliases.begin(), options.aliases.end());
+  model.engine = session->start();
+  Service service({model});
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<http::Server> server,
+      http::Server::start(
+          options.listen, options.limits,
+          [&](http::Request request, std::shared_ptr<http::Exchange> exchange) {
+            service.handle(std::move(request), std::move(exchange));
+          },
+          [](int status, std::string_view reason) {
+            return openai::error_response(status, reason);
+          }));
+  print_ready(options, model, plan, server->port());
+  end_signals.wait();
+  fmt::print(stderr, "draining: no new requests, {} s for those in work\n", options.drain_s);
+  if (!server->drain(std::chrono::seconds(options.drain_s))) {
+    fmt::print(stderr, "not all answers ended in time; the rest is cut off\n");
+  }
+  return Status::ok();
+}
+
+}  // namespace triptych::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/session.h"
+#include "server/http/http_server.h"
+
+namespace triptych::cli {
+
+struct ServeOptions {
+  SessionOptions session;
+  std::vector<std::string> aliases;  ///< further names of the model; its first is its folder's
+  http::ListenOptions listen;
+  http::ServerLimits limits;
+  int drain_s = 30;  ///< for what is being answered when the server is told to end
+
+  ServeOptions() { session.max_sequences = 16; }
+};
+
+/// Serves a model over HTTP until SIGTERM or SIGINT, then lets what is being answered end.
+Status run_serve(const ServeOptions& options);
+
+}  // namespace triptych::cli

@@ -1,0 +1,263 @@
+// The server with the demo model behind it, as clients see it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "cli/session.h"
+#include "server/http/http_server.h"
+#include "server/http/test_client.h"
+#include "server/openai/error.h"
+#include "server/service.h"
+#include "text/base64.h"
+
+namespace triptych::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kPicture = "tests/eval/demo/images/074.jpg";
+constexpr const char* kQuestion = "What does the text say?";
+constexpr const char* kAnswer = "AHEW";
+
+std::string base64_of_file(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  static constexpr char kAlphabet[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const std::string data = bytes.str();
+  std::string out;
+  for (size_t i = 0; i < data.size(); i += 3) {
+    uint32_t three = 0;
+    for (size_t j = i; j < i + 3; ++j) {
+      three = three << 8 | (j < data.size() ? static_cast<uint8_t>(data[j]) : 0);
+    }
+    for (size_t j = 0; j < 4; ++j) {
+      out += i + j > data.size() ? '=' : kAlphabet[three >> (18 - 6 * j) & 63];
+    }
+  }
+  return out;
+}
+
+class Serve : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    session_ = Session::open({.model = "models/demo", .max_sequences = 4}).value();
+    ServedModel model{.names = {"demo", "other"},
+                      .engine = nullptr,
+                      .tokenizer = session_->prep().shared_tokenizer(),
+                      .defaults = default_sampling(session_->runner().model().spec),
+                      .context_tokens = session_->context_tokens(),
+                      .loaded = 1};
+    model.engine = session_->start();
+    engine_ = model.engine;
+    service_ = std::make_unique<Service>(std::vector<ServedModel>{model});
+    server_ = http::Server::start(
+                  {.port = 0}, {},
+                  [](http::Request request, std::shared_ptr<http::Exchange> exchange) {
+                    service_->handle(std::move(request), std::move(exchange));
+                  },
+                  [](int status, std::string_view reason) {
+                    return openai::error_response(status, reason);
+                  })
+                  .value();
+  }
+  static void TearDownTestSuite() {
+    server_.reset();
+    service_.reset();
+    engine_.reset();
+    session_.reset();
+  }
+
+  static std::string ask(const std::string& request) {
+    http::TestClient client(server_->port());
+    client.send(request);
+    return client.receive_all();
+  }
+  static std::string chat(const std::string& fields) {
+    return ask(http::post("/v1/chat/completions", "{\"model\": \"demo\", " + fields + "}"));
+  }
+  static std::string picture_question() {
+    return R"("messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url":
+      "data:image/jpeg;base64,)" +
+           base64_of_file(kPicture) + R"("}}, {"type": "text", "text": ")" + kQuestion + "\"}]}]";
+  }
+  static Json body_of(const std::string& answer) {
+    Result<Json> json = parse_json(answer.substr(answer.find("\r\n\r\n") + 4));
+    EXPECT_TRUE(json.is_ok()) << answer;
+    return json.is_ok() ? *json : Json();
+  }
+
+  static inline std::unique_ptr<Session> session_;
+  static inline std::shared_ptr<MultiModalEngine> engine_;
+  static inline std::unique_ptr<Service> service_;
+  static inline std::unique_ptr<http::Server> server_;
+};
+
+/// The events of a stream, without the chunks that they came in.
+std::vector<std::string> events_of(std::string answer) {
+  std::string body;
+  answer.erase(0, answer.find("\r\n\r\n") + 4);
+  while (!answer.empty()) {
+    const size_t line = answer.find("\r\n");
+    const size_t n = std::stoul(answer.substr(0, line), nullptr, 16);
+    body += answer.substr(line + 2, n);
+    answer.erase(0, line + 2 + n + 2);
+  }
+  std::vector<std::string> out;
+  for (size_t at = 0; at < body.size();) {
+    const size_t end = body.find("\n\n", at);
+    EXPECT_EQ(body.substr(at, 6), "data: ");
+    out.push_back(body.substr(at + 6, end - at - 6));
+    at = end + 2;
+  }
+  return out;
+}
+
+TEST_F(Serve, AnswersAQuestionAboutAPicture) {
+  const std::string answer = chat(picture_question());
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK"));
+  const Json json = body_of(answer);
+  EXPECT_EQ(json.find("object")->string_value(), "chat.completion");
+  EXPECT_THAT(json.find("id")->string_value(), StartsWith("chatcmpl-"));
+  EXPECT_EQ(json.find("model")->string_value(), "demo");
+  const Json& choice = json.find("choices")->elements().at(0);
+  EXPECT_EQ(choice.find("message")->find("content")->string_value(), kAnswer);
+  EXPECT_EQ(choice.find("message")->find("role")->string_value(), "assistant");
+  EXPECT_EQ(choice.find("finish_reason")->string_value(), "stop");
+  // Field case F38: the rows of a picture count as tokens of the prompt.
+  const Json& usage = *json.find("usage");
+  EXPECT_EQ(usage.find("prompt_tokens_details")->find("image_tokens")->int_value(), 576);
+  EXPECT_GT(usage.find("prompt_tokens")->int_value(), 576);
+  EXPECT_EQ(
+      usage.find("total_tokens")->int_value(),
+      usage.find("prompt_tokens")->int_value() + usage.find("completion_tokens")->int_value());
+}
+
+TEST_F(Serve, StreamsTheSameAnswer) {
+  const std::string answer = chat(picture_question() + R"(, "stream": true)");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/event-stream"));
+  const std::vector<std::string> events = events_of(answer);
+  ASSERT_GE(events.size(), 3u);
+  EXPECT_EQ(events.back(), "[DONE]");
+  std::string text;
+  std::string id;
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    const Json chunk = parse_json(events[i]).value();
+    EXPECT_EQ(chunk.find("object")->string_value(), "chat.completion.chunk");
+    if (i == 0) id = chunk.find("id")->string_value();
+    EXPECT_EQ(chunk.find("id")->string_value(), id);
+    EXPECT_EQ(chunk.find("usage"), nullptr);  // not asked for
+    const Json& choice = chunk.find("choices")->elements().at(0);
+    const Json& delta = *choice.find("delta");
+    EXPECT_EQ(delta.find("role") != nullptr, i == 0);
+    if (const Json* content = delta.find("content")) text += content->string_value();
+    EXPECT_EQ(choice.find("finish_reason")->is_null(), i + 2 < events.size());
+  }
+  EXPECT_EQ(text, kAnswer);
+}
+
+// Field case F38.
+TEST_F(Serve, TellsTheCountsBehindTheLastChoiceWhenAsked) {
+  const std::vector<std::string> events = events_of(
+      chat(R"("messages": [{"role": "user", "content": "What is it?"}], "n": 2, "stream": true,
+              "max_tokens": 4, "stream_options": {"include_usage": true})"));
+  ASSERT_GE(events.size(), 4u);
+  int64_t n_finished = 0;
+  for (size_t i = 0; i + 2 < events.size(); ++i) {
+    const Json chunk = parse_json(events[i]).value();
+    ASSERT_NE(chunk.find("usage"), nullptr);
+    EXPECT_TRUE(chunk.find("usage")->is_null());
+    n_finished += !chunk.find("choices")->elements().at(0).find("finish_reason")->is_null();
+  }
+  EXPECT_EQ(n_finished, 2);
+  const Json last = parse_json(events[events.size() - 2]).value();
+  EXPECT_TRUE(last.find("choices")->elements().empty());
+  EXPECT_GT(last.find("usage")->find("completion_tokens")->int_value(), 0);
+}
+
+TEST_F(Serve, EndsAtAStopStringAndAtTheLimit) {
+  const Json stopped = body_of(chat(picture_question() + R"(, "stop": "E")"));
+  const Json& choice = stopped.find("choices")->elements().at(0);
+  EXPECT_EQ(choice.find("message")->find("content")->string_value(), "AH");
+  EXPECT_EQ(choice.find("finish_reason")->string_value(), "stop");
+  const Json cut = body_of(chat(picture_question() + R"(, "max_tokens": 1)"));
+  EXPECT_EQ(cut.find("choices")->elements().at(0).find("finish_reason")->string_value(), "length");
+  EXPECT_EQ(cut.find("usage")->find("completion_tokens")->int_value(), 1);
+}
+
+TEST_F(Serve, KeepsToASchema) {
+  const Json json = body_of(chat(
+      picture_question() +
+      R"(, "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema":
+           {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"],
+            "additionalProperties": false}}})"));
+  const Json& message = *json.find("choices")->elements().at(0).find("message");
+  const Result<Json> answer = parse_json(message.find("content")->string_value());
+  ASSERT_TRUE(answer.is_ok());
+  EXPECT_TRUE(answer->find("n")->is_int());
+}
+
+TEST_F(Serve, NamesThePartThatIsNoPicture) {
+  const std::string answer = chat(
+      R"("messages": [{"role": "user", "content": [{"type": "text", "text": "What is it?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,Zm9vYmFy"}}]}])");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 "));
+  EXPECT_EQ(body_of(answer).find("error")->find("param")->string_value(),
+            "messages[0].content[1].image_url.url");
+}
+
+TEST_F(Serve, RefusesWhatItCannotAnswer) {
+  EXPECT_THAT(ask(http::post("/v1/chat/completions", "{")), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(ask(http::post("/v1/chat/completions", "[]")), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(
+      ask(http::post("/v1/chat/completions",
+                     R"({"model": "gpt", "messages": [{"role": "user", "content": "a"}]})")),
+      StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(ask(http::get("/v1/nothing")), StartsWith("HTTP/1.1 404 "));
+  const std::string wrong_method = ask(http::get("/v1/chat/completions"));
+  EXPECT_THAT(wrong_method, StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(wrong_method, HasSubstr("Allow: POST"));
+  std::string words;
+  for (int i = 0; i < 3000; ++i) words += "red ";
+  const std::string long_prompt =
+      chat(R"("messages": [{"role": "user", "content": ")" + words + "\"}]");
+  EXPECT_THAT(long_prompt, StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(long_prompt, HasSubstr("context"));
+}
+
+TEST_F(Serve, ListsModelsAndHealth) {
+  const Json models = body_of(ask(http::get("/v1/models")));
+  ASSERT_EQ(models.find("data")->elements().size(), 2u);
+  EXPECT_EQ(models.find("data")->elements()[0].find("id")->string_value(), "demo");
+  for (const char* path : {"/livez", "/readyz", "/startupz", "/health"}) {
+    EXPECT_THAT(ask(http::get(path)), StartsWith("HTTP/1.1 200 ")) << path;
+  }
+}
+
+// Field case F30: whoever leaves takes nothing with him.
+TEST_F(Serve, AClientThatLeavesEndsItsRequest) {
+  for (int i = 0; i < 20; ++i) {
+    http::TestClient client(server_->port());
+    client.send(http::post(
+        "/v1/chat/completions",
+        R"({"model": "demo", "stream": true, "ignore_eos": true, )" + picture_question() + "}"));
+    if (i % 2 == 0) client.receive_until("data: ");
+  }
+  // A preparation that has begun keeps its memory to its end.
+  const auto is_idle = [](const EngineStatus& status) {
+    return status.n_preparing + status.n_waiting + status.n_running == 0 && status.host_bytes == 0;
+  };
+  for (int i = 0; i < 1000 && !is_idle(engine_->snapshot()); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const EngineStatus status = engine_->snapshot();
+  EXPECT_TRUE(is_idle(status));
+  EXPECT_EQ(status.free_pages + status.evictable_pages, status.total_pages);
+}
+
+}  // namespace
+}  // namespace triptych::cli

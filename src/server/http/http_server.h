@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "server/http/http.h"
+
+namespace triptych::http {
+
+/// What one client may take of the server, and all of them together.
+struct ServerLimits {
+  uint32_t header_bytes = 16 << 10;
+  uint64_t body_bytes = uint64_t{32} << 20;
+  uint64_t all_bodies_bytes = uint64_t{256} << 20;  ///< that are being received at once
+  uint64_t stream_backlog_bytes = uint64_t{1} << 20;
+  int64_t connections = 4096;
+  std::chrono::milliseconds header_time{5000};  ///< from the first byte to the last of the headers
+  std::chrono::milliseconds idle_time{75000};   ///< between two requests of a connection
+  /// A body may take as long, and a second more for each `body_bytes_per_s` that have come.
+  std::chrono::milliseconds body_grace{10000};
+  uint64_t body_bytes_per_s = 1024;
+  std::chrono::milliseconds write_time{30000};  ///< for a piece to be taken by the client
+};
+
+struct ListenOptions {
+  std::string host = "127.0.0.1";  ///< an address, not a name
+  uint16_t port = 8000;            ///< 0: any free one
+  int threads = 2;
+};
+
+/// HTTP/1.1 with keep-alive and streamed answers (Boost.Beast behind this interface). Requests over
+/// a limit are answered without reading the rest of them.
+class Server {
+ public:
+  /// `refusal` makes the bodies of answers that come before a handler is asked (a status of 400 and
+  /// above, and what was wrong).
+  using Refusal = std::function<Response(int status, std::string_view reason)>;
+
+  /// kInvalidArgument for an address that is none, kUnavailable when it cannot be listened at.
+  static Result<std::unique_ptr<Server>> start(const ListenOptions& listen,
+                                               const ServerLimits& limits, Handler handler,
+                                               Refusal refusal);
+  /// Closes what is left.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  uint16_t port() const;
+  /// Takes no new connection or request, lets what is being answered end, and returns when it has
+  /// or `grace` is over: false then.
+  bool drain(std::chrono::milliseconds grace);
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace triptych::http

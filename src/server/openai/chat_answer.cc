@@ -1,0 +1,171 @@
+#include "server/openai/chat_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace triptych::openai {
+namespace {
+
+/// OpenAI's names: an answer that a client or the server broke off has none of its own.
+Json finish_json(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone:
+      return {};
+    case FinishReason::kLength:
+      return Json::string("length");
+    default:
+      return Json::string("stop");
+  }
+}
+
+}  // namespace
+
+ChatAnswer::ChatAnswer(ChatHead head, std::shared_ptr<const Tokenizer> tokenizer,
+                       const SamplingParams& sampling, std::shared_ptr<http::Exchange> exchange,
+                       std::function<void()> cancel)
+    : head_(std::move(head)), exchange_(std::move(exchange)), cancel_(std::move(cancel)) {
+  for (int64_t i = 0; i < sampling.n; ++i) choices_.push_back({AnswerText(tokenizer, sampling)});
+}
+
+void ChatAnswer::take(const SequenceEvent& event) {
+  const TokenEvent& token = event.token;
+  Choice& choice = choices_[token.choice];
+  if (token.token >= 0 && !choice.ended()) {
+    std::string piece = choice.text.push(token.token);
+    if (head_.stream) add_delta(token.choice, std::move(piece), FinishReason::kNone);
+    if (choice.text.stopped()) end_choice(token.choice, FinishReason::kStop);
+  }
+  if (token.finish != FinishReason::kNone) {
+    completion_tokens_ += event.usage.completion_tokens;
+    usage_ = event.usage;
+    if (event.timeline) cached_tokens_ = event.timeline->cached_tokens;
+    if (!token.error.is_ok()) error_ = token.error;
+    if (!choice.ended() && token.error.is_ok()) end_choice(token.choice, token.finish);
+  }
+  if (event.ends_request) {
+    end(error_);
+  } else if (!cancelled_ && std::all_of(choices_.begin(), choices_.end(),
+                                        [](const Choice& c) { return c.ended(); })) {
+    cancelled_ = true;  // stop strings ended what still draws
+    cancel_();
+  }
+}
+
+void ChatAnswer::end_choice(size_t index, FinishReason reason) {
+  Choice& choice = choices_[index];
+  std::string rest = choice.text.end();
+  choice.finish = choice.text.stopped() ? FinishReason::kStop : reason;
+  if (!head_.stream) return;
+  add_delta(index, std::move(rest), FinishReason::kNone);
+  add_delta(index, {}, choice.finish);
+}
+
+void ChatAnswer::end(const Status& error) {
+  ended_ = true;
+  if (error.code() == StatusCode::kInternal) log_error(head_.id + ": " + error.message());
+  if (!error.is_ok()) {
+    if (!begun_ && events_.empty()) {
+      exchange_->respond(error_response(error));
+      return;
+    }
+    add_event(error_json(error));
+  } else if (!head_.stream) {
+    exchange_->respond({.headers = {}, .body = whole().dump()});
+    return;
+  } else if (head_.include_usage) {
+    Json chunk = object("chat.completion.chunk");
+    chunk.set("choices", Json::array());
+    chunk.set("usage", usage_json());
+    add_event(chunk);
+  }
+  events_ += "data: [DONE]\n\n";
+}
+
+void ChatAnswer::flush() {
+  if (!events_.empty()) {
+    if (!begun_) begin_stream();
+    const bool taken = exchange_->write(std::exchange(events_, {}));
+    if (!taken && !ended_ && !cancelled_) {
+      cancelled_ = true;
+      cancel_();
+    }
+  }
+  if (ended_) exchange_->finish();
+}
+
+void ChatAnswer::begin_stream() {
+  begun_ = true;
+  exchange_->start_stream({.content_type = "text/event-stream; charset=utf-8",
+                           .headers = {{"Cache-Control", "no-cache"}},
+                           .body = {}});
+}
+
+/// The first chunk of a choice tells its role; a chunk without text ends it.
+void ChatAnswer::add_delta(size_t index, std::string text, FinishReason finish) {
+  Choice& choice = choices_[index];
+  if (text.empty() && finish == FinishReason::kNone && choice.told) return;
+  Json delta = Json::object();
+  if (!choice.told) delta.set("role", Json::string("assistant"));
+  if (!choice.told || !text.empty()) delta.set("content", Json::string(std::move(text)));
+  choice.told = true;
+  Json json = Json::object();
+  json.set("index", Json::integer(static_cast<int64_t>(index)));
+  json.set("delta", std::move(delta));
+  json.set("logprobs", Json());
+  json.set("finish_reason", finish_json(finish));
+  Json chunk = object("chat.completion.chunk");
+  chunk.set("choices", Json::array({std::move(json)}));
+  if (head_.include_usage) chunk.set("usage", Json());
+  add_event(chunk);
+}
+
+void ChatAnswer::add_event(const Json& json) {
+  events_ += fmt::format("data: {}\n\n", json.dump());
+}
+
+Json ChatAnswer::object(const char* kind) const {
+  Json out = Json::object();
+  out.set("id", Json::string(head_.id));
+  out.set("object", Json::string(kind));
+  out.set("created", Json::integer(head_.created));
+  out.set("model", Json::string(head_.model));
+  return out;
+}
+
+Json ChatAnswer::usage_json() const {
+  Json prompt = Json::object();
+  prompt.set("cached_tokens", Json::integer(cached_tokens_));
+  prompt.set("image_tokens", Json::integer(usage_.media_tokens));
+  Json out = Json::object();
+  out.set("prompt_tokens", Json::integer(usage_.prompt_tokens));
+  out.set("completion_tokens", Json::integer(completion_tokens_));
+  out.set("total_tokens", Json::integer(usage_.prompt_tokens + completion_tokens_));
+  out.set("prompt_tokens_details", std::move(prompt));
+  return out;
+}
+
+Json ChatAnswer::whole() const {
+  Json choices = Json::array();
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    Json message = Json::object();
+    message.set("role", Json::string("assistant"));
+    message.set("content", Json::string(choices_[i].text.text()));
+    message.set("refusal", Json());
+    Json choice = Json::object();
+    choice.set("index", Json::integer(static_cast<int64_t>(i)));
+    choice.set("message", std::move(message));
+    choice.set("logprobs", Json());
+    choice.set("finish_reason", finish_json(choices_[i].finish));
+    choices.append(std::move(choice));
+  }
+  Json out = object("chat.completion");
+  out.set("choices", std::move(choices));
+  out.set("usage", usage_json());
+  return out;
+}
+
+}  // namespace triptych::openai

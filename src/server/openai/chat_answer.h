@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/answer_pump.h"
+#include "server/http/http.h"
+#include "server/openai/error.h"
+#include "text/answer_text.h"
+
+namespace triptych::openai {
+
+/// What every answer to a chat request says of itself.
+struct ChatHead {
+  std::string id;       ///< "chatcmpl-..."
+  std::string model;    ///< as it was asked for
+  int64_t created = 0;  ///< seconds since 1970
+  bool stream = false;
+  bool include_usage = false;
+};
+
+/// A chat completion on its way to its client: one object, or a stream of server-sent events that
+/// begins with the first token. What fails before that is a plain error with its status; what fails
+/// later is an event of the stream.
+class ChatAnswer final : public PumpedAnswer {
+ public:
+  /// `cancel` ends the request in the engine; called when nothing more is wanted of it.
+  ChatAnswer(ChatHead head, std::shared_ptr<const Tokenizer> tokenizer,
+             const SamplingParams& sampling, std::shared_ptr<http::Exchange> exchange,
+             std::function<void()> cancel);
+
+  void take(const SequenceEvent& event) override;
+  void flush() override;
+
+ private:
+  struct Choice {
+    AnswerText text;
+    FinishReason finish = FinishReason::kNone;
+    bool told = false;  ///< its role has been sent
+
+    bool ended() const { return finish != FinishReason::kNone; }
+  };
+
+  void end_choice(size_t index, FinishReason reason);
+  void end(const Status& error);
+  void begin_stream();
+  void add_delta(size_t index, std::string text, FinishReason finish);
+  void add_event(const Json& json);
+  Json object(const char* kind) const;
+  Json usage_json() const;
+  Json whole() const;
+
+  const ChatHead head_;
+  std::shared_ptr<http::Exchange> exchange_;
+  const std::function<void()> cancel_;
+  std::vector<Choice> choices_;
+  std::string events_;  ///< not written yet
+  bool begun_ = false;
+  bool cancelled_ = false;
+  bool ended_ = false;
+  Status error_;
+  Usage usage_;
+  int64_t cached_tokens_ = 0;
+  int64_t completion_tokens_ = 0;
+};
+
+}  // namespace triptych::openai
