@@ -28,6 +28,7 @@ struct Options {
   PerplexityOptions perplexity;
   RunOptions run;
   ServeOptions serve;
+  std::string key_name;
   bool doctor_measure = false;
   bool doctor_json = false;
 };
@@ -145,7 +146,12 @@ void add_serve(CLI::App& app, ServeOptions& o) {
   add_trace(app, o.session);
   app.add_option("--alias", o.aliases, "further name for the model; may be repeated")
       ->allow_extra_args(false);
-  app.add_option("--host", o.listen.host, "address to listen at")->capture_default_str();
+  app.add_option("--api-keys", o.key_file,
+                 "file of API keys, a name and a hash a line (`triptych key NAME` makes one); read "
+                 "again on SIGHUP");
+  app.add_option("--host", o.listen.host,
+                 "address to listen at; others than 127.0.0.1 and ::1 need --api-keys")
+      ->capture_default_str();
   app.add_option("--port", o.listen.port, "port to listen at; 0 takes a free one")
       ->capture_default_str();
   app.add_option("--max-sequences", o.session.max_sequences, "answers in work at once")
@@ -219,6 +225,10 @@ void add_commands(CLI::App& app, Options& o) {
 
   add_serve(*app.add_subcommand("serve", "answer over HTTP, as OpenAI's API does"), o.serve);
 
+  CLI::App* key = app.add_subcommand("key", "make an API key for serve");
+  key->add_option("NAME", o.key_name, "what the key is called in the key file and the log")
+      ->required();
+
   CLI::App* doctor =
       app.add_subcommand("doctor", "show what this machine offers and what would be faster");
   doctor->add_flag("--measure", o.doctor_measure, "measure products and memory reads too");
@@ -232,6 +242,7 @@ Status run(const CLI::App& app, const Options& o) {
   if (app.got_subcommand("bench")) return run_bench(o.bench);
   if (app.got_subcommand("run")) return run_jsonl(o.run);
   if (app.got_subcommand("serve")) return run_serve(o.serve);
+  if (app.got_subcommand("key")) return run_key(o.key_name);
   if (app.got_subcommand("perplexity")) return run_perplexity(o.perplexity);
   return run_doctor(o.doctor_measure, o.doctor_json);
 }

@@ -9,6 +9,8 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/file.h"
+#include "base/log.h"
 #include "cli/terminal.h"
 #include "server/openai/error.h"
 #include "server/service.h"
@@ -18,20 +20,20 @@ namespace {
 
 constexpr const char* kLoopback[] = {"127.0.0.1", "::1"};
 
-/// SIGINT and SIGTERM as something to wait for. Made before any thread is, so that none of them
-/// gets the signals.
-class EndSignals {
+/// The signals that tell a server something. Made before any thread is, so that none of them gets
+/// the signals.
+class Signals {
  public:
-  EndSignals() {
+  Signals() {
     sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
-  void wait() const {
+  int wait() const {
     int signal = 0;
     while (sigwait(&signals_, &signal) != 0) {
     }
+    return signal;
   }
 
  private:
@@ -51,27 +53,47 @@ void print_ready(const ServeOptions& options, const ServedModel& model, const Me
   const std::string url =
       fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.listen.host, v6 ? "]" : "", port);
   const auto bytes = [](uint64_t n) { return human_bytes(static_cast<double>(n)); };
-  fmt::print(stderr,
-             "{}ready{} {} at {}\n"
-             "memory: weights {}, KV cache {}, workspace {}; with media and requests at most {}\n"
-             "try:  curl {}/v1/chat/completions -d '{{\"model\": \"{}\", \"messages\": "
-             "[{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'\n",
-             c.green, c.reset, model.names.front(), url, bytes(plan.weight_bytes),
-             bytes(plan.kv_bytes), bytes(plan.workspace_bytes + plan.encode_bytes),
-             bytes(plan.at_most()), url, model.names.front());
+  fmt::print(
+      stderr,
+      "{}ready{} {} at {}\n"
+      "memory: weights {}, KV cache {}, workspace {}; with media and requests at most {}\n"
+      "try:  curl {}/v1/chat/completions {}-d '{{\"model\": \"{}\", \"messages\": "
+      "[{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'\n",
+      c.green, c.reset, model.names.front(), url, bytes(plan.weight_bytes), bytes(plan.kv_bytes),
+      bytes(plan.workspace_bytes + plan.encode_bytes), bytes(plan.at_most()), url,
+      options.key_file.empty() ? "" : "-H 'Authorization: Bearer KEY' ", model.names.front());
+}
+
+/// Without keys nobody but this machine may ask.
+Status load_keys(const ServeOptions& options, AccessControl& access) {
+  if (!options.key_file.empty()) {
+    TRIPTYCH_ASSIGN_OR_RETURN(const std::string text, read_file(options.key_file));
+    return access.load(text, options.key_file);
+  }
+  if (std::find(std::begin(kLoopback), std::end(kLoopback), options.listen.host) !=
+      std::end(kLoopback)) {
+    return Status::ok();
+  }
+  return invalid_argument(fmt::format(
+      "--host {}: without --api-keys the server listens at 127.0.0.1 or ::1 only; `triptych key "
+      "NAME` makes a key",
+      options.listen.host));
 }
 
 }  // namespace
 
+Status run_key(const std::string& name) {
+  TRIPTYCH_ASSIGN_OR_RETURN(const NewApiKey key, new_api_key(name));
+  fmt::print("{}\n", key.key);
+  fmt::print(stderr, "the key is shown this once; add this line to the file of --api-keys:\n{}\n",
+             key.line);
+  return Status::ok();
+}
+
 Status run_serve(const ServeOptions& options) {
-  // There are no keys yet: nobody but this machine may ask.
-  if (std::find(std::begin(kLoopback), std::end(kLoopback), options.listen.host) ==
-      std::end(kLoopback)) {
-    return invalid_argument(
-        fmt::format("--host {}: without API keys the server listens at 127.0.0.1 or ::1 only",
-                    options.listen.host));
-  }
-  const EndSignals end_signals;
+  AccessControl access;
+  TRIPTYCH_RETURN_IF_ERROR(load_keys(options, access));
+  const Signals signals;
   TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
   const MemoryPlan plan = session->runner().plan();
   ServedModel model{.names = {model_name(options.session.model)},
@@ -82,7 +104,7 @@ Status run_serve(const ServeOptions& options) {
                     .loaded = std::time(nullptr)};
   model.names.insert(model.names.end(), options.aliases.begin(), options.aliases.end());
   model.engine = session->start();
-  Service service({model});
+  Service service({model}, access);
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,
       http::Server::start(
@@ -94,7 +116,10 @@ Status run_serve(const ServeOptions& options) {
             return openai::error_response(status, reason);
           }));
   print_ready(options, model, plan, server->port());
-  end_signals.wait();
+  while (signals.wait() == SIGHUP) {
+    const Status status = load_keys(options, access);
+    if (!status.is_ok()) log_error(status.message() + "; the keys stay as they are");
+  }
   fmt::print(stderr, "draining: no new requests, {} s for those in work\n", options.drain_s);
   if (!server->drain(std::chrono::seconds(options.drain_s))) {
     fmt::print(stderr, "not all answers ended in time; the rest is cut off\n");

@@ -11,6 +11,7 @@ namespace triptych::cli {
 struct ServeOptions {
   SessionOptions session;
   std::vector<std::string> aliases;  ///< further names of the model; its first is its folder's
+  std::string key_file;              ///< of AccessControl; empty: no keys, and loopback only
   http::ListenOptions listen;
   http::ServerLimits limits;
   int drain_s = 30;  ///< for what is being answered when the server is told to end
@@ -18,7 +19,10 @@ struct ServeOptions {
   ServeOptions() { session.max_sequences = 16; }
 };
 
-/// Serves a model over HTTP until SIGTERM or SIGINT, then lets what is being answered end.
+/// Serves a model over HTTP until SIGTERM or SIGINT, then lets what is being answered end. SIGHUP
+/// reads the keys again.
 Status run_serve(const ServeOptions& options);
+/// Prints a new API key to stdout, and to stderr what its line in the key file is.
+Status run_key(const std::string& name);
 
 }  // namespace triptych::cli

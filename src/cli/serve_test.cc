@@ -54,7 +54,8 @@ class Serve : public testing::Test {
                       .loaded = 1};
     model.engine = session_->start();
     engine_ = model.engine;
-    service_ = std::make_unique<Service>(std::vector<ServedModel>{model});
+    model_ = std::make_unique<ServedModel>(model);
+    service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_);
     server_ = http::Server::start(
                   {.port = 0}, {},
                   [](http::Request request, std::shared_ptr<http::Exchange> exchange) {
@@ -68,6 +69,7 @@ class Serve : public testing::Test {
   static void TearDownTestSuite() {
     server_.reset();
     service_.reset();
+    model_.reset();
     engine_.reset();
     session_.reset();
   }
@@ -93,6 +95,8 @@ class Serve : public testing::Test {
 
   static inline std::unique_ptr<Session> session_;
   static inline std::shared_ptr<MultiModalEngine> engine_;
+  static inline std::unique_ptr<ServedModel> model_;
+  static inline AccessControl access_;
   static inline std::unique_ptr<Service> service_;
   static inline std::unique_ptr<http::Server> server_;
 };
@@ -236,6 +240,58 @@ TEST_F(Serve, ListsModelsAndHealth) {
   for (const char* path : {"/livez", "/readyz", "/startupz", "/health"}) {
     EXPECT_THAT(ask(http::get(path)), StartsWith("HTTP/1.1 200 ")) << path;
   }
+}
+
+TEST_F(Serve, EveryAnswerCarriesTheIdOfItsRequest) {
+  EXPECT_THAT(ask(http::get("/v1/models")), HasSubstr("x-request-id: req_"));
+  EXPECT_THAT(chat(picture_question() + R"(, "stream": true)"), HasSubstr("x-request-id: req_"));
+  const auto with_id = [](const std::string& id) {
+    return ask("GET /nothing HTTP/1.1\r\nConnection: close\r\nX-Request-Id: " + id + "\r\n\r\n");
+  };
+  EXPECT_THAT(with_id("a-1.b_2"), HasSubstr("x-request-id: a-1.b_2\r\n"));
+  for (const std::string& id : {std::string("a b"), std::string("a\"b"), std::string(129, 'a')}) {
+    EXPECT_THAT(with_id(id), HasSubstr("x-request-id: req_")) << id;
+  }
+}
+
+TEST_F(Serve, WithKeysEveryRouteNeedsOne) {
+  AccessControl access;
+  access.add("ann", "secret");
+  Service guarded({*model_}, access);
+  const auto server = http::Server::start(
+                          {.port = 0}, {},
+                          [&](http::Request request, std::shared_ptr<http::Exchange> exchange) {
+                            guarded.handle(std::move(request), std::move(exchange));
+                          },
+                          [](int status, std::string_view reason) {
+                            return openai::error_response(status, reason);
+                          })
+                          .value();
+  const auto ask_with = [&](std::string request, const std::string& header) {
+    request.insert(request.find("\r\n") + 2, header);
+    http::TestClient client(server->port());
+    client.send(request);
+    return client.receive_all();
+  };
+  const std::string body =
+      R"({"model": "demo", "max_tokens": 1, "messages": [{"role": "user", "content": "a"}]})";
+  const std::vector<std::string> requests = {
+      http::get("/readyz"),      http::get("/startupz"),
+      http::get("/health"),      http::get("/v1/models"),
+      http::get("/v1/other"),    http::get("/"),
+      http::post("/livezz", ""), http::post("/v1/chat/completions", body)};
+  for (const std::string& request : requests) {
+    for (const char* header : {"", "Authorization: Bearer wrong\r\n"}) {
+      const std::string answer = ask_with(request, header);
+      EXPECT_THAT(answer, StartsWith("HTTP/1.1 401 ")) << request;
+      EXPECT_THAT(answer, HasSubstr("WWW-Authenticate: Bearer"));
+      EXPECT_THAT(answer, HasSubstr("authentication_error"));
+    }
+  }
+  EXPECT_THAT(ask_with(http::get("/livez"), ""), StartsWith("HTTP/1.1 200 "));
+  const std::string key = "Authorization: Bearer secret\r\n";
+  EXPECT_THAT(ask_with(http::get("/v1/models"), key), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask_with(http::post("/v1/chat/completions", body), key), StartsWith("HTTP/1.1 200 "));
 }
 
 // Field case F30: whoever leaves takes nothing with him.

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <random>
 #include <set>
@@ -17,6 +18,7 @@ namespace {
 
 using http::Exchange;
 
+constexpr std::string_view kOpenPath = "/livez";  ///< whoever watches the process needs no key
 constexpr JsonLimits kJsonLimits{.max_depth = 64};
 
 int64_t seconds_now() {
@@ -29,6 +31,52 @@ void respond_json(Exchange& exchange, const Json& json) {
   exchange.respond({.headers = {}, .body = json.dump()});
 }
 
+constexpr size_t kLongestRequestId = 128;
+
+/// The id that the client gave the request, where it can stand in a header and a log as it is.
+std::optional<std::string> given_id(const http::Request& request) {
+  const std::string* id = request.header("X-Request-Id");
+  if (id == nullptr || id->empty() || id->size() > kLongestRequestId) return std::nullopt;
+  const auto harmless = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  };
+  if (!std::all_of(id->begin(), id->end(), harmless)) return std::nullopt;
+  return *id;
+}
+
+/// Puts the request's id on whatever is answered.
+class IdentifiedExchange final : public Exchange {
+ public:
+  IdentifiedExchange(std::shared_ptr<Exchange> exchange, std::string id)
+      : exchange_(std::move(exchange)), id_(std::move(id)) {}
+
+  void respond(http::Response response) override {
+    exchange_->respond(with_id(std::move(response)));
+  }
+  void start_stream(http::Response head) override {
+    exchange_->start_stream(with_id(std::move(head)));
+  }
+  bool write(std::string_view piece) override { return exchange_->write(piece); }
+  void finish() override { exchange_->finish(); }
+  void on_gone(std::function<void()> gone) override { exchange_->on_gone(std::move(gone)); }
+
+ private:
+  http::Response with_id(http::Response response) const {
+    response.headers.push_back({"x-request-id", id_});
+    return response;
+  }
+
+  std::shared_ptr<Exchange> exchange_;
+  std::string id_;
+};
+
+void refuse_stranger(Exchange& exchange) {
+  http::Response refusal =
+      openai::error_response(401, "this needs a key of this server: Authorization: Bearer KEY");
+  refusal.headers.push_back({"WWW-Authenticate", "Bearer"});
+  exchange.respond(std::move(refusal));
+}
+
 Json health_json(const char* status) {
   Json out = Json::object();
   out.set("status", Json::string(status));
@@ -37,7 +85,8 @@ Json health_json(const char* status) {
 
 }  // namespace
 
-Service::Service(std::vector<ServedModel> models) : models_(std::move(models)) {
+Service::Service(std::vector<ServedModel> models, const AccessControl& access)
+    : models_(std::move(models)), access_(access) {
   std::random_device random;
   id_base_ = (uint64_t{random()} << 32) | random();
   for (const ServedModel& model : models_) {
@@ -58,43 +107,50 @@ const std::vector<Service::Route>& Service::routes() {
 }
 
 void Service::handle(http::Request request, std::shared_ptr<Exchange> exchange) {
+  std::string id = given_id(request).value_or(new_id("req_"));
+  exchange = std::make_shared<IdentifiedExchange>(std::move(exchange), std::move(id));
+  Call call{std::move(request), {}, std::move(exchange)};
+  if (!access_.is_open() && call.request.path != kOpenPath) {
+    std::optional<Caller> caller = access_.identify(call.request);
+    if (!caller) return refuse_stranger(*call.exchange);
+    call.caller = std::move(*caller);
+  }
+  const std::string path = call.request.path;
   std::set<std::string_view> methods;
   for (const Route& route : routes()) {
-    if (request.path != route.path) continue;
+    if (path != route.path) continue;
     // HEAD is GET without the body, which the connection leaves out.
-    if (request.method == route.method || (request.method == "HEAD" && *route.method == 'G')) {
-      return (this->*route.answer)(request, std::move(exchange));
+    const std::string& method = call.request.method;
+    if (method == route.method || (method == "HEAD" && *route.method == 'G')) {
+      return (this->*route.answer)(std::move(call));
     }
     methods.insert(route.method);
   }
   if (methods.empty()) {
-    return exchange->respond(
-        openai::error_response(404, fmt::format("there is nothing at {}", request.path)));
+    return call.exchange->respond(
+        openai::error_response(404, fmt::format("there is nothing at {}", path)));
   }
   http::Response refusal = openai::error_response(
-      405,
-      fmt::format("{} takes {}, not {}", request.path, fmt::join(methods, ", "), request.method));
+      405, fmt::format("{} takes {}, not {}", path, fmt::join(methods, ", "), call.request.method));
   refusal.headers.push_back({"Allow", fmt::format("{}", fmt::join(methods, ", "))});
-  exchange->respond(std::move(refusal));
+  call.exchange->respond(std::move(refusal));
 }
 
-void Service::live(const http::Request&, std::shared_ptr<Exchange> exchange) {
-  respond_json(*exchange, health_json("live"));
-}
+void Service::live(Call call) { respond_json(*call.exchange, health_json("live")); }
 
-void Service::ready(const http::Request&, std::shared_ptr<Exchange> exchange) {
+void Service::ready(Call call) {
   for (const ServedModel& model : models_) {
     const EngineStatus status = model.engine->snapshot();
     if (status.health == EngineHealth::kReady) continue;
     const bool failed = status.health == EngineHealth::kFailed;
-    return exchange->respond(openai::error_response(
+    return call.exchange->respond(openai::error_response(
         503, fmt::format("{} {}", model.names.front(),
                          failed ? "has failed; the log says why" : "is draining")));
   }
-  respond_json(*exchange, health_json("ready"));
+  respond_json(*call.exchange, health_json("ready"));
 }
 
-void Service::list_models(const http::Request&, std::shared_ptr<Exchange> exchange) {
+void Service::list_models(Call call) {
   Json list = Json::array();
   for (const ServedModel& model : models_) {
     for (const std::string& name : model.names) {
@@ -110,36 +166,36 @@ void Service::list_models(const http::Request&, std::shared_ptr<Exchange> exchan
   Json out = Json::object();
   out.set("object", Json::string("list"));
   out.set("data", std::move(list));
-  respond_json(*exchange, out);
+  respond_json(*call.exchange, out);
 }
 
-void Service::chat(const http::Request& request, std::shared_ptr<Exchange> exchange) {
-  const Status status = start_chat(request, exchange);
-  if (!status.is_ok()) exchange->respond(openai::error_response(status));
+void Service::chat(Call call) {
+  const Status status = start_chat(call);
+  if (!status.is_ok()) call.exchange->respond(openai::error_response(status));
 }
 
-Status Service::start_chat(const http::Request& request, std::shared_ptr<Exchange> exchange) {
+Status Service::start_chat(const Call& call) {
   const double start = steady_ms();
-  TRIPTYCH_ASSIGN_OR_RETURN(const Json json, parse_json(request.body, kJsonLimits));
+  TRIPTYCH_ASSIGN_OR_RETURN(const Json json, parse_json(call.request.body, kJsonLimits));
   const JsonRef body(json, std::string(openai::kBody));
   TRIPTYCH_ASSIGN_OR_RETURN(const std::string name, openai::read_model_name(body));
   TRIPTYCH_ASSIGN_OR_RETURN(const ServedModel* model, find(name));
-  TRIPTYCH_ASSIGN_OR_RETURN(openai::ChatCall call, openai::read_chat_call(body, model->defaults));
-  const SamplingParams sampling = call.request.sampling;
-  SubmitOptions options;
-  if (!call.request.media.empty()) options.fetch_ms = steady_ms() - start;
+  TRIPTYCH_ASSIGN_OR_RETURN(openai::ChatCall chat, openai::read_chat_call(body, model->defaults));
+  const SamplingParams sampling = chat.request.sampling;
+  SubmitOptions options{.tenant = call.caller.tenant};
+  if (!chat.request.media.empty()) options.fetch_ms = steady_ms() - start;
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::shared_ptr<TokenStream> stream,
-      model->engine->submit(std::move(call.request), options, pump_.signal()));
+      model->engine->submit(std::move(chat.request), options, pump_.signal()));
   const auto cancel = [engine = model->engine, id = stream->id()] { engine->cancel(id); };
-  exchange->on_gone(cancel);
+  call.exchange->on_gone(cancel);
   pump_.add(stream, std::make_unique<openai::ChatAnswer>(
                         openai::ChatHead{.id = new_id("chatcmpl-"),
                                          .model = name,
                                          .created = seconds_now(),
-                                         .stream = call.stream,
-                                         .include_usage = call.include_usage},
-                        model->tokenizer, sampling, std::move(exchange), cancel));
+                                         .stream = chat.stream,
+                                         .include_usage = chat.include_usage},
+                        model->tokenizer, sampling, call.exchange, cancel));
   return Status::ok();
 }
 

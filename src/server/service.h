@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/multimodal_engine.h"
+#include "server/access.h"
 #include "server/answer_pump.h"
 #include "server/http/http.h"
 #include "text/tokenizer.h"
@@ -26,29 +27,36 @@ struct ServedModel {
 /// The routes of the server: which handler answers what. Thread-safe.
 class Service {
  public:
-  explicit Service(std::vector<ServedModel> models);
+  /// `access` outlives the service.
+  Service(std::vector<ServedModel> models, const AccessControl& access);
 
   /// Answers a request, now or when its tokens come (http::Handler).
   void handle(http::Request request, std::shared_ptr<http::Exchange> exchange);
 
  private:
-  using Answer = void (Service::*)(const http::Request&, std::shared_ptr<http::Exchange>);
+  /// A request whose caller is known.
+  struct Call {
+    http::Request request;
+    Caller caller;
+    std::shared_ptr<http::Exchange> exchange;
+  };
   struct Route {
     const char* method;
     const char* path;
-    Answer answer;
+    void (Service::*answer)(Call);
   };
   static const std::vector<Route>& routes();
 
-  void live(const http::Request& request, std::shared_ptr<http::Exchange> exchange);
-  void ready(const http::Request& request, std::shared_ptr<http::Exchange> exchange);
-  void list_models(const http::Request& request, std::shared_ptr<http::Exchange> exchange);
-  void chat(const http::Request& request, std::shared_ptr<http::Exchange> exchange);
-  Status start_chat(const http::Request& request, std::shared_ptr<http::Exchange> exchange);
+  void live(Call call);
+  void ready(Call call);
+  void list_models(Call call);
+  void chat(Call call);
+  Status start_chat(const Call& call);
   Result<const ServedModel*> find(const std::string& name) const;
   std::string new_id(const char* prefix);
 
   const std::vector<ServedModel> models_;
+  const AccessControl& access_;
   std::map<std::string, const ServedModel*, std::less<>> by_name_;
   uint64_t id_base_ = 0;  ///< random, so that no other run's ids come again
   std::atomic<uint32_t> n_ids_ = 0;

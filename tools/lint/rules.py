@@ -39,7 +39,7 @@ LAYERS = {
     # 7
     "server": ["prep", "text", "engine/engine.h", "engine/multimodal_engine.h",
                "backends/backend.h", "backends/backend_list.h", *_HOUSE],
-    "cli": ["server/service.h", "server/http/http_server.h", "server/http/test_client.h",
+    "cli": ["server/access.h", "server/service.h", "server/http/http_server.h", "server/http/test_client.h",
             "server/openai/error.h", "prep", "text", "engine/engine.h", "engine/multimodal_engine.h",
             "backends/backend.h", "backends/backend_list.h", "weights/checkpoint.h", *_HOUSE],
 }

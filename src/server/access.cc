@@ -1,0 +1,136 @@
+#include "server/access.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+
+namespace triptych {
+namespace {
+
+constexpr std::string_view kBearer = "bearer ";
+constexpr std::string_view kHashKind = "blake3:";
+constexpr std::string_view kBlanks = " \t\r";
+
+/// Keys are random, so a fast hash is enough; the frame sets it apart from other uses.
+Blake3Hash hash_of(std::string_view key) {
+  Blake3Hasher hasher;
+  hasher.update_framed("triptych api key");
+  hasher.update_framed(key);
+  return hasher.hash();
+}
+
+bool same(const Blake3Hash& a, const Blake3Hash& b) {
+  uint8_t differs = 0;
+  for (size_t i = 0; i < a.size(); ++i) differs |= a[i] ^ b[i];
+  return differs == 0;
+}
+
+bool is_name(std::string_view name) {
+  return !name.empty() && name.front() != '#' && name.find_first_of(" \t\r\n") == name.npos;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  text.remove_prefix(begin);
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+std::optional<uint8_t> digit_of(char c) {
+  if (c >= '0' && c <= '9') return static_cast<uint8_t>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<uint8_t>(c - 'a' + 10);
+  return std::nullopt;
+}
+
+std::optional<Blake3Hash> parse_hash(std::string_view text) {
+  Blake3Hash out;
+  if (!text.starts_with(kHashKind)) return std::nullopt;
+  text.remove_prefix(kHashKind.size());
+  if (text.size() != 2 * out.size()) return std::nullopt;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto high = digit_of(text[2 * i]);
+    const auto low = digit_of(text[2 * i + 1]);
+    if (!high || !low) return std::nullopt;
+    out[i] = static_cast<uint8_t>(*high << 4 | *low);
+  }
+  return out;
+}
+
+}  // namespace
+
+Status AccessControl::load(std::string_view text, const std::string& source) {
+  std::vector<std::pair<std::string, Blake3Hash>> read;
+  for (int64_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line.front() == '#') continue;
+    const size_t name_end = std::min(line.find_first_of(kBlanks), line.size());
+    const std::string name(line.substr(0, name_end));
+    const std::optional<Blake3Hash> hash = parse_hash(trimmed(line.substr(name_end)));
+    if (!hash) {
+      return invalid_argument(fmt::format(
+          "{}:{}: expected a name and blake3:HASH, as `triptych key NAME` prints", source, number));
+    }
+    if (std::any_of(read.begin(), read.end(), [&](const auto& key) { return key.first == name; })) {
+      return invalid_argument(
+          fmt::format("{}:{}: there are two keys \"{}\"", source, number, name));
+    }
+    read.emplace_back(name, *hash);
+  }
+  // Without a key anybody could ask, which nobody means by a key file.
+  if (read.empty()) return invalid_argument(source + ": there is no key in it");
+  const std::lock_guard lock(mutex_);
+  keys_.clear();
+  for (const auto& [name, hash] : read) keys_.push_back({caller_of(name), hash});
+  return Status::ok();
+}
+
+void AccessControl::add(std::string name, std::string_view key) {
+  const std::lock_guard lock(mutex_);
+  keys_.push_back({caller_of(name), hash_of(key)});
+}
+
+Caller AccessControl::caller_of(const std::string& name) {
+  const auto next = static_cast<uint32_t>(tenants_.size() + 1);
+  return {name, tenants_.emplace(name, next).first->second};
+}
+
+bool AccessControl::is_open() const {
+  const std::lock_guard lock(mutex_);
+  return keys_.empty();
+}
+
+std::optional<Caller> AccessControl::identify(const http::Request& request) const {
+  const std::string* value = request.header("Authorization");
+  if (value == nullptr || value->size() <= kBearer.size()) return std::nullopt;
+  std::string scheme = value->substr(0, kBearer.size());
+  std::transform(scheme.begin(), scheme.end(), scheme.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (scheme != kBearer) return std::nullopt;
+  const Blake3Hash hash = hash_of(trimmed(std::string_view(*value).substr(kBearer.size())));
+  const std::lock_guard lock(mutex_);
+  std::optional<Caller> found;
+  for (const Key& key : keys_) {
+    if (same(key.hash, hash)) found = key.caller;
+  }
+  return found;
+}
+
+Result<NewApiKey> new_api_key(const std::string& name) {
+  if (!is_name(name)) {
+    return invalid_argument(fmt::format(
+        "\"{}\" is no name for a key: it must not be empty, hold blanks or begin with #", name));
+  }
+  std::array<uint8_t, 32> bytes;
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return internal_error("the system gave no random bytes");
+  }
+  NewApiKey out;
+  out.key = "tt-" + to_hex(bytes);
+  out.line = fmt::format("{} {}{}", name, kHashKind, to_hex(hash_of(out.key)));
+  return out;
+}
+
+}  // namespace triptych
