@@ -98,7 +98,7 @@ Status run_serve(const ServeOptions& options) {
   const MemoryPlan plan = session->runner().plan();
   ServedModel model{.names = {model_name(options.session.model)},
                     .engine = nullptr,
-                    .tokenizer = session->prep().shared_tokenizer(),
+                    .prep = session->shared_prep(),
                     .defaults = default_sampling(session->runner().model().spec),
                     .context_tokens = session->context_tokens(),
                     .loaded = std::time(nullptr)};

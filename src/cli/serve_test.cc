@@ -48,7 +48,7 @@ class Serve : public testing::Test {
     session_ = Session::open({.model = "models/demo", .max_sequences = 4}).value();
     ServedModel model{.names = {"demo", "other"},
                       .engine = nullptr,
-                      .tokenizer = session_->prep().shared_tokenizer(),
+                      .prep = session_->shared_prep(),
                       .defaults = default_sampling(session_->runner().model().spec),
                       .context_tokens = session_->context_tokens(),
                       .loaded = 1};
@@ -193,6 +193,33 @@ TEST_F(Serve, EndsAtAStopStringAndAtTheLimit) {
   EXPECT_EQ(cut.find("usage")->find("completion_tokens")->int_value(), 1);
 }
 
+TEST_F(Serve, TellsHowLikelyEachTokenWas) {
+  const std::string fields = picture_question() + R"(, "logprobs": true, "top_logprobs": 2)";
+  const Json json = body_of(chat(fields));
+  const Json& content = *json.find("choices")->elements().at(0).find("logprobs")->find("content");
+  ASSERT_EQ(content.elements().size(), 4u);
+  std::string text;
+  for (const Json& token : content.elements()) {
+    text += token.find("token")->string_value();
+    EXPECT_LE(token.find("logprob")->number_value(), 0);
+    ASSERT_EQ(token.find("bytes")->elements().size(), token.find("token")->string_value().size());
+    const std::vector<Json>& top = token.find("top_logprobs")->elements();
+    ASSERT_EQ(top.size(), 2u);
+    // Greedy: the drawn one is the likeliest.
+    EXPECT_EQ(top[0].find("token")->string_value(), token.find("token")->string_value());
+    EXPECT_GE(top[0].find("logprob")->number_value(), top[1].find("logprob")->number_value());
+  }
+  EXPECT_EQ(text, kAnswer);
+  int64_t n_streamed = 0;
+  const std::vector<std::string> events = events_of(chat(fields + R"(, "stream": true)"));
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    const Json chunk = parse_json(events[i]).value();
+    const Json& logprobs = *chunk.find("choices")->elements().at(0).find("logprobs");
+    if (!logprobs.is_null()) n_streamed += std::ssize(logprobs.find("content")->elements());
+  }
+  EXPECT_EQ(n_streamed, 4);
+}
+
 TEST_F(Serve, KeepsToASchema) {
   const Json json = body_of(chat(
       picture_question() +
@@ -231,6 +258,37 @@ TEST_F(Serve, RefusesWhatItCannotAnswer) {
       chat(R"("messages": [{"role": "user", "content": ")" + words + "\"}]");
   EXPECT_THAT(long_prompt, StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(long_prompt, HasSubstr("context"));
+}
+
+TEST_F(Serve, TellsTokensAndTheirText) {
+  const auto post = [](const char* path, const std::string& fields) {
+    return ask(http::post(path, R"({"model": "demo", )" + fields + "}"));
+  };
+  const Json whole = body_of(post("/tokenize", R"("prompt": "What color is it?")"));
+  const int64_t count = whole.find("count")->int_value();
+  EXPECT_EQ(whole.find("tokens")->elements().size(), static_cast<size_t>(count));
+  EXPECT_EQ(whole.find("max_model_len")->int_value(), 2048);
+  EXPECT_TRUE(whole.find("token_strs")->is_null());
+  const Json plain = body_of(post("/tokenize", R"("prompt": "What color is it?",
+      "add_special_tokens": false, "return_token_strs": true)"));
+  EXPECT_EQ(plain.find("token_strs")->elements().size(), plain.find("tokens")->elements().size());
+  const Json back = body_of(post("/detokenize", "\"tokens\": " + plain.find("tokens")->dump()));
+  EXPECT_EQ(back.find("prompt")->string_value(), "What color is it?");
+  // The ids that an answer is counted for.
+  const Json asked = body_of(post("/tokenize", picture_question()));
+  const Json answered = body_of(chat(picture_question()));
+  EXPECT_EQ(asked.find("count")->int_value(),
+            answered.find("usage")->find("prompt_tokens")->int_value());
+  for (const char* fields : {R"("prompt": 5)", R"("other": 5)", R"("prompt": "a", "messages": [])",
+                             R"("messages": [])"}) {
+    EXPECT_THAT(post("/tokenize", fields), StartsWith("HTTP/1.1 400 ")) << fields;
+  }
+  for (const char* fields :
+       {R"("tokens": "a")", R"("tokens": [-1])", R"("tokens": [704000])", R"("tokens": [1.5])"}) {
+    EXPECT_THAT(post("/detokenize", fields), StartsWith("HTTP/1.1 400 ")) << fields;
+  }
+  EXPECT_THAT(post("/tokenize", "\"prompt\": \"" + std::string((1 << 20) + 1, 'a') + "\""),
+              HasSubstr("may have 1048576"));
 }
 
 TEST_F(Serve, ListsModelsAndHealth) {

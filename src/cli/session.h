@@ -56,6 +56,7 @@ class Session {
   std::unique_ptr<MultiModalEngine> start();
 
   const Preprocessor& prep() const { return *prep_; }
+  std::shared_ptr<const Preprocessor> shared_prep() const { return prep_; }
   Engine& engine() { return *engine_; }
   ModelRunner& runner() { return engine_->model_runner(); }
   const Checkpoint& checkpoint() const { return *checkpoint_; }

@@ -12,6 +12,7 @@
 #include "server/openai/chat_answer.h"
 #include "server/openai/chat_request.h"
 #include "server/openai/error.h"
+#include "server/openai/tokens.h"
 
 namespace triptych {
 namespace {
@@ -29,6 +30,11 @@ int64_t seconds_now() {
 
 void respond_json(Exchange& exchange, const Json& json) {
   exchange.respond({.headers = {}, .body = json.dump()});
+}
+
+void respond_result(Exchange& exchange, const Result<Json>& result) {
+  if (result.is_ok()) return respond_json(exchange, *result);
+  exchange.respond(openai::error_response(result.status()));
 }
 
 constexpr size_t kLongestRequestId = 128;
@@ -102,6 +108,8 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/health", &Service::ready},
       {"GET", "/v1/models", &Service::list_models},
       {"POST", "/v1/chat/completions", &Service::chat},
+      {"POST", "/tokenize", &Service::tokenize},
+      {"POST", "/detokenize", &Service::detokenize},
   };
   return kRoutes;
 }
@@ -195,8 +203,21 @@ Status Service::start_chat(const Call& call) {
                                          .created = seconds_now(),
                                          .stream = chat.stream,
                                          .include_usage = chat.include_usage},
-                        model->tokenizer, sampling, call.exchange, cancel));
+                        model->prep->shared_tokenizer(), sampling, call.exchange, cancel));
   return Status::ok();
+}
+
+void Service::tokenize(Call call) { respond_result(*call.exchange, token_answer(call, false)); }
+
+void Service::detokenize(Call call) { respond_result(*call.exchange, token_answer(call, true)); }
+
+Result<Json> Service::token_answer(const Call& call, bool to_text) const {
+  TRIPTYCH_ASSIGN_OR_RETURN(const Json json, parse_json(call.request.body, kJsonLimits));
+  const JsonRef body(json, std::string(openai::kBody));
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::string name, openai::read_model_name(body));
+  TRIPTYCH_ASSIGN_OR_RETURN(const ServedModel* model, find(name));
+  if (to_text) return openai::detokenize(body, model->prep->tokenizer());
+  return openai::tokenize(body, *model->prep, model->context_tokens);
 }
 
 Result<const ServedModel*> Service::find(const std::string& name) const {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "engine/multimodal_engine.h"
+#include "prep/preprocessor.h"
 #include "server/access.h"
 #include "server/answer_pump.h"
 #include "server/http/http.h"
-#include "text/tokenizer.h"
 
 namespace triptych {
 
@@ -18,7 +18,7 @@ namespace triptych {
 struct ServedModel {
   std::vector<std::string> names;  ///< the first one is its own, the others are aliases
   std::shared_ptr<MultiModalEngine> engine;
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Preprocessor> prep;
   SamplingParams defaults;  ///< of requests that say nothing
   int64_t context_tokens = 0;
   int64_t loaded = 0;  ///< seconds since 1970
@@ -51,7 +51,10 @@ class Service {
   void ready(Call call);
   void list_models(Call call);
   void chat(Call call);
+  void tokenize(Call call);
+  void detokenize(Call call);
   Status start_chat(const Call& call);
+  Result<Json> token_answer(const Call& call, bool to_text) const;
   Result<const ServedModel*> find(const std::string& name) const;
   std::string new_id(const char* prefix);
 

@@ -16,6 +16,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -53,16 +54,19 @@ struct Closing {
 
 /// What connections share.
 struct Shared {
-  Shared(const ServerLimits& server_limits, Handler request_handler, Server::Refusal make_refusal)
+  Shared(const ServerLimits& server_limits, Handler request_handler, Server::Refusal make_refusal,
+         int handler_threads)
       : limits(server_limits),
         handler(std::move(request_handler)),
         refusal(std::move(make_refusal)),
-        bodies(limits.all_bodies_bytes) {}
+        bodies(limits.all_bodies_bytes),
+        handlers(static_cast<size_t>(std::max(1, handler_threads))) {}
 
   const ServerLimits limits;
   const Handler handler;
   const Server::Refusal refusal;
   BodyBudget bodies;
+  net::thread_pool handlers;
   std::atomic<bool> draining = false;
 };
 
@@ -153,11 +157,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_return alive&& keep_alive && !shared_->draining;
   }
 
+  /// A long body is worked through on another thread: health must answer meanwhile.
   void hand_over(Request request, const std::shared_ptr<Outbox>& outbox) {
     auto handle = std::make_shared<OutboxHandle>(
         outbox, shared_->refusal(500, "the server failed to answer; the log says more"));
+    if (request.body.size() < shared_->limits.long_body_bytes) {
+      return call_handler(*shared_, std::move(request), std::move(handle));
+    }
+    net::post(shared_->handlers, [shared = shared_, request = std::move(request),
+                                  handle = std::move(handle)]() mutable {
+      call_handler(*shared, std::move(request), std::move(handle));
+    });
+  }
+
+  static void call_handler(const Shared& shared, Request request,
+                           std::shared_ptr<Exchange> exchange) {
     try {
-      shared_->handler(std::move(request), std::move(handle));
+      shared.handler(std::move(request), std::move(exchange));
     } catch (...) {
       log_error(status_of_exception("answering a request").message());
     }
@@ -333,13 +349,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 class Server::Impl {
  public:
-  Impl(const ServerLimits& limits, Handler handler, Refusal refusal)
-      : shared_(std::make_shared<Shared>(limits, std::move(handler), std::move(refusal))),
+  Impl(const ServerLimits& limits, Handler handler, Refusal refusal, int handler_threads)
+      : shared_(std::make_shared<Shared>(limits, std::move(handler), std::move(refusal),
+                                         handler_threads)),
         acceptor_(io_) {}
 
   ~Impl() {
     io_.stop();
     for (std::thread& thread : threads_) thread.join();
+    shared_->handlers.stop();
+    shared_->handlers.join();
   }
 
   Status listen(const ListenOptions& listen) {
@@ -435,7 +454,8 @@ Server::~Server() = default;
 Result<std::unique_ptr<Server>> Server::start(const ListenOptions& listen,
                                               const ServerLimits& limits, Handler handler,
                                               Refusal refusal) {
-  auto impl = std::make_unique<Impl>(limits, std::move(handler), std::move(refusal));
+  auto impl = std::make_unique<Impl>(limits, std::move(handler), std::move(refusal),
+                                     listen.handler_threads);
   TRIPTYCH_RETURN_IF_ERROR(impl->listen(listen));
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

@@ -16,6 +16,7 @@ struct ServerLimits {
   uint64_t body_bytes = uint64_t{32} << 20;
   uint64_t all_bodies_bytes = uint64_t{256} << 20;  ///< that are being received at once
   uint64_t stream_backlog_bytes = uint64_t{1} << 20;
+  uint64_t long_body_bytes = 64 << 10;  ///< from here on, handled beside the threads that read
   int64_t connections = 4096;
   std::chrono::milliseconds header_time{5000};  ///< from the first byte to the last of the headers
   std::chrono::milliseconds idle_time{75000};   ///< between two requests of a connection
@@ -28,7 +29,8 @@ struct ServerLimits {
 struct ListenOptions {
   std::string host = "127.0.0.1";  ///< an address, not a name
   uint16_t port = 8000;            ///< 0: any free one
-  int threads = 2;
+  int threads = 2;                 ///< that read and write
+  int handler_threads = 1;         ///< for requests whose bodies take long to work through
 };
 
 /// HTTP/1.1 with keep-alive and streamed answers (Boost.Beast behind this interface). Requests over

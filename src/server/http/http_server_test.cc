@@ -96,6 +96,25 @@ TEST(HttpServer, AsksForABodyThatWaitsForIt) {
   EXPECT_THAT(client.receive_all(), HasSubstr("/a? foo"));
 }
 
+TEST(HttpServer, ALongBodyKeepsNobodyElseWaiting) {
+  std::promise<void> release;
+  std::shared_future<void> released = release.get_future().share();
+  const Served served(
+      [&](Request request, std::shared_ptr<Exchange> exchange) {
+        if (request.body.size() > 1000) released.wait();
+        echo(std::move(request), std::move(exchange));
+      },
+      {.long_body_bytes = 1000});
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (int i = 0; i < 4; ++i) {  // more than there are threads of any kind
+    clients.push_back(std::make_unique<TestClient>(served.server->port()));
+    clients.back()->send(post("/long", std::string(2000, 'x')));
+  }
+  EXPECT_THAT(served.ask(get("/short")), HasSubstr("/short"));
+  release.set_value();
+  for (const auto& client : clients) EXPECT_THAT(client->receive_all(), HasSubstr("/long"));
+}
+
 TEST(HttpServer, StreamsPiecesAsTheyCome) {
   std::promise<std::shared_ptr<Exchange>> given;
   const Served served([&](const Request&, std::shared_ptr<Exchange> exchange) {

@@ -10,6 +10,8 @@
 namespace triptych::openai {
 namespace {
 
+constexpr double kLowestLogprob = -9999;  ///< JSON has no infinity; OpenAI's API says so too
+
 /// OpenAI's names: an answer that a client or the server broke off has none of its own.
 Json finish_json(FinishReason reason) {
   switch (reason) {
@@ -27,14 +29,24 @@ Json finish_json(FinishReason reason) {
 ChatAnswer::ChatAnswer(ChatHead head, std::shared_ptr<const Tokenizer> tokenizer,
                        const SamplingParams& sampling, std::shared_ptr<http::Exchange> exchange,
                        std::function<void()> cancel)
-    : head_(std::move(head)), exchange_(std::move(exchange)), cancel_(std::move(cancel)) {
-  for (int64_t i = 0; i < sampling.n; ++i) choices_.push_back({AnswerText(tokenizer, sampling)});
+    : head_(std::move(head)),
+      tokenizer_(std::move(tokenizer)),
+      exchange_(std::move(exchange)),
+      cancel_(std::move(cancel)) {
+  for (int64_t i = 0; i < sampling.n; ++i) choices_.push_back({AnswerText(tokenizer_, sampling)});
 }
 
 void ChatAnswer::take(const SequenceEvent& event) {
   const TokenEvent& token = event.token;
   Choice& choice = choices_[token.choice];
   if (token.token >= 0 && !choice.ended()) {
+    if (token.logprobs) {
+      Json entry = logprob_entry({token.token, token.logprobs->logprob});
+      Json top = Json::array();
+      for (const TokenLogprob& likely : token.logprobs->top) top.append(logprob_entry(likely));
+      entry.set("top_logprobs", std::move(top));
+      choice.logprobs.append(std::move(entry));
+    }
     std::string piece = choice.text.push(token.token);
     if (head_.stream) add_delta(token.choice, std::move(piece), FinishReason::kNone);
     if (choice.text.stopped()) end_choice(token.choice, FinishReason::kStop);
@@ -115,7 +127,7 @@ void ChatAnswer::add_delta(size_t index, std::string text, FinishReason finish) 
   Json json = Json::object();
   json.set("index", Json::integer(static_cast<int64_t>(index)));
   json.set("delta", std::move(delta));
-  json.set("logprobs", Json());
+  json.set("logprobs", logprobs_json(choice));
   json.set("finish_reason", finish_json(finish));
   Json chunk = object("chat.completion.chunk");
   chunk.set("choices", Json::array({std::move(json)}));
@@ -125,6 +137,30 @@ void ChatAnswer::add_delta(size_t index, std::string text, FinishReason finish) 
 
 void ChatAnswer::add_event(const Json& json) {
   events_ += fmt::format("data: {}\n\n", json.dump());
+}
+
+/// `bytes` is null for a token that is only a part of a character.
+Json ChatAnswer::logprob_entry(const TokenLogprob& token) const {
+  const std::string text = tokenizer_->decode({&token.token, 1}, false);
+  Json out = Json::object();
+  out.set("token", Json::string(text));
+  out.set("logprob", Json::number(std::max(token.logprob, kLowestLogprob)));
+  Json bytes;
+  if (text.find("\xef\xbf\xbd") == std::string::npos) {
+    bytes = Json::array();
+    for (const char c : text) bytes.append(Json::integer(static_cast<uint8_t>(c)));
+  }
+  out.set("bytes", std::move(bytes));
+  return out;
+}
+
+/// Takes what has come since the last call.
+Json ChatAnswer::logprobs_json(Choice& choice) {
+  if (choice.logprobs.is_null()) return {};
+  Json out = Json::object();
+  out.set("content", std::exchange(choice.logprobs, {}));
+  out.set("refusal", Json());
+  return out;
 }
 
 Json ChatAnswer::object(const char* kind) const {
@@ -148,7 +184,7 @@ Json ChatAnswer::usage_json() const {
   return out;
 }
 
-Json ChatAnswer::whole() const {
+Json ChatAnswer::whole() {
   Json choices = Json::array();
   for (size_t i = 0; i < choices_.size(); ++i) {
     Json message = Json::object();
@@ -158,7 +194,7 @@ Json ChatAnswer::whole() const {
     Json choice = Json::object();
     choice.set("index", Json::integer(static_cast<int64_t>(i)));
     choice.set("message", std::move(message));
-    choice.set("logprobs", Json());
+    choice.set("logprobs", logprobs_json(choices_[i]));
     choice.set("finish_reason", finish_json(choices_[i].finish));
     choices.append(std::move(choice));
   }

@@ -38,6 +38,7 @@ class ChatAnswer final : public PumpedAnswer {
  private:
   struct Choice {
     AnswerText text;
+    Json logprobs = {};  ///< entries of the tokens since the last chunk; null: none asked for
     FinishReason finish = FinishReason::kNone;
     bool told = false;  ///< its role has been sent
 
@@ -49,11 +50,14 @@ class ChatAnswer final : public PumpedAnswer {
   void begin_stream();
   void add_delta(size_t index, std::string text, FinishReason finish);
   void add_event(const Json& json);
+  Json logprob_entry(const TokenLogprob& token) const;
+  static Json logprobs_json(Choice& choice);
   Json object(const char* kind) const;
   Json usage_json() const;
-  Json whole() const;
+  Json whole();
 
   const ChatHead head_;
+  const std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<http::Exchange> exchange_;
   const std::function<void()> cancel_;
   std::vector<Choice> choices_;

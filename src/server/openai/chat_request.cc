@@ -34,6 +34,8 @@ constexpr auto kFields = std::to_array<std::string_view>({"messages",
                                                           "n",
                                                           "stop",
                                                           "ignore_eos",
+                                                          "logprobs",
+                                                          "top_logprobs",
                                                           "response_format"});
 
 // What clients send that changes nothing of an answer here.
@@ -46,8 +48,6 @@ bool asks_for_nothing(std::string_view field, const Json& value) {
   if (value.is_null()) return true;
   if (field == "tools") return value.is_array() && value.elements().empty();
   if (field == "tool_choice") return value.is_string() && value.string_value() != "required";
-  if (field == "logprobs") return value.is_bool() && !value.bool_value();
-  if (field == "top_logprobs") return value.is_int() && value.int_value() == 0;
   if (field == "modalities") {
     return value.is_array() && value.elements().size() == 1 &&
            value.elements()[0].string_value() == "text";
@@ -139,22 +139,6 @@ Status read_message(const JsonRef& json, Request& request, size_t& parts_left) {
   return Status::ok();
 }
 
-Status read_messages(const JsonRef& messages, const ChatLimits& limits, Request& request) {
-  if (!messages.json().is_array() || messages.size() == 0) {
-    return messages.error("expected a list of messages that is not empty");
-  }
-  if (messages.size() > limits.max_parts) return messages.error("too many messages");
-  size_t parts_left = limits.max_parts - messages.size();
-  for (size_t i = 0; i < messages.size(); ++i) {
-    TRIPTYCH_RETURN_IF_ERROR(read_message(messages.at(i), request, parts_left));
-  }
-  if (request.media.size() > limits.max_media) {
-    return messages.error(fmt::format("the request has {} pictures; it may have {}",
-                                      request.media.size(), limits.max_media));
-  }
-  return Status::ok();
-}
-
 Status read_logit_bias(const JsonRef& json, SamplingParams& out) {
   if (json.is_null()) return Status::ok();
   if (!json.json().is_object()) return json.error("expected an object of token ids and biases");
@@ -205,6 +189,8 @@ Status read_fields(const JsonRef& body, const ChatLimits& limits, SamplingParams
     TRIPTYCH_ASSIGN_OR_RETURN(out.max_tokens,
                               body.get_int_in(field, 0, 1, std::numeric_limits<int32_t>::max()));
   }
+  TRIPTYCH_ASSIGN_OR_RETURN(out.logprobs, body.get_bool("logprobs", false));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.top_logprobs, body.get_int("top_logprobs", 0));
   TRIPTYCH_RETURN_IF_ERROR(read_logit_bias(body.at("logit_bias"), out));
   TRIPTYCH_RETURN_IF_ERROR(read_response_format(body.at("response_format"), out));
   return validate(out, {.max_n = limits.max_n});
@@ -215,6 +201,22 @@ Status read_fields(const JsonRef& body, const ChatLimits& limits, SamplingParams
 Result<std::string> read_model_name(const JsonRef& body) {
   if (!body.json().is_object()) return body.error("expected a JSON object");
   return body.at("model").as_string();
+}
+
+Status read_messages(const JsonRef& messages, const ChatLimits& limits, Request& request) {
+  if (!messages.json().is_array() || messages.size() == 0) {
+    return messages.error("expected a list of messages that is not empty");
+  }
+  if (messages.size() > limits.max_parts) return messages.error("too many messages");
+  size_t parts_left = limits.max_parts - messages.size();
+  for (size_t i = 0; i < messages.size(); ++i) {
+    TRIPTYCH_RETURN_IF_ERROR(read_message(messages.at(i), request, parts_left));
+  }
+  if (request.media.size() > limits.max_media) {
+    return messages.error(fmt::format("the request has {} pictures; it may have {}",
+                                      request.media.size(), limits.max_media));
+  }
+  return Status::ok();
 }
 
 Result<ChatCall> read_chat_call(const JsonRef& body, const SamplingParams& defaults,

@@ -24,6 +24,9 @@ struct ChatLimits {
 /// The `model` field. kInvalidArgument when it is missing.
 Result<std::string> read_model_name(const JsonRef& body);
 
+/// Reads the list `messages` of a request into one that has none yet.
+Status read_messages(const JsonRef& messages, const ChatLimits& limits, Request& request);
+
 /// Reads a chat request; sampling fields that are absent keep `defaults`. Media come as data URIs.
 /// A field that is not known, or that asks for what is not there, is an error with its path:
 /// nothing is left out in silence but the fields that are no business of the answer (`user`,

@@ -54,7 +54,7 @@ TEST(ChatRequest, ReadsSampling) {
       R"("temperature": 0.5, "top_p": 0.9, "seed": 7, "n": 2, "stop": ["x", "y"],
          "max_completion_tokens": 9, "logit_bias": {"12": -3.5}, "stream": true,
          "stream_options": {"include_usage": true}, "user": "someone", "tools": [],
-         "logprobs": false, "presence_penalty": null)");
+         "logprobs": true, "top_logprobs": 3, "presence_penalty": null)");
   ASSERT_TRUE(call.is_ok()) << call.status().message();
   const SamplingParams& sampling = call->request.sampling;
   EXPECT_EQ(sampling.temperature, 0.5);
@@ -65,6 +65,8 @@ TEST(ChatRequest, ReadsSampling) {
   EXPECT_EQ(sampling.max_tokens, 9);
   ASSERT_EQ(sampling.logit_bias.size(), 1u);
   EXPECT_EQ(sampling.logit_bias[0], (std::pair<int32_t, double>(12, -3.5)));
+  EXPECT_TRUE(sampling.logprobs);
+  EXPECT_EQ(sampling.top_logprobs, 3);
   EXPECT_TRUE(call->stream);
   EXPECT_TRUE(call->include_usage);
 }
@@ -95,7 +97,9 @@ TEST(ChatRequest, NamesWhatIsWrong) {
       {R"("logit_bias": [1])", "logit_bias"},
       {R"("temprature": 1)", "temprature"},
       {R"("tools": [{}])", "tools"},
-      {R"("logprobs": true)", "logprobs"},
+      {R"("logprobs": 3)", "logprobs"},
+      {R"("top_logprobs": 3)", "top_logprobs"},
+      {R"("logprobs": true, "top_logprobs": 21)", "top_logprobs"},
       {R"("stream": "yes")", "stream"},
       {R"("stream_options": {"include_usage": true})", "stream_options"},
       {R"("response_format": {"type": "xml"})", "response_format.type"},
