@@ -183,6 +183,30 @@ TEST_F(Serve, TellsTheCountsBehindTheLastChoiceWhenAsked) {
   EXPECT_GT(last.find("usage")->find("completion_tokens")->int_value(), 0);
 }
 
+TEST_F(Serve, CompletesAPromptAsItIs) {
+  const std::string prompt = "<|user|>Describe the picture.<|assistant|>";
+  const auto complete = [&](const std::string& fields) {
+    return ask(http::post("/v1/completions",
+                          R"({"model": "demo", "prompt": ")" + prompt + "\", " + fields + "}"));
+  };
+  const Json plain = body_of(complete(R"("max_tokens": 6)"));
+  EXPECT_EQ(plain.find("object")->string_value(), "text_completion");
+  EXPECT_THAT(plain.find("id")->string_value(), StartsWith("cmpl-"));
+  const std::string text = plain.find("choices")->elements().at(0).find("text")->string_value();
+  EXPECT_FALSE(text.empty());
+  const Json echoed = body_of(complete(R"("max_tokens": 6, "echo": true)"));
+  EXPECT_EQ(echoed.find("choices")->elements().at(0).find("text")->string_value(), prompt + text);
+  const std::vector<std::string> events =
+      events_of(complete(R"("max_tokens": 6, "echo": true, "stream": true)"));
+  std::string streamed;
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    const Json chunk = parse_json(events[i]).value();
+    EXPECT_EQ(chunk.find("object")->string_value(), "text_completion");
+    streamed += chunk.find("choices")->elements().at(0).find("text")->string_value();
+  }
+  EXPECT_EQ(streamed, prompt + text);
+}
+
 TEST_F(Serve, EndsAtAStopStringAndAtTheLimit) {
   const Json stopped = body_of(chat(picture_question() + R"(, "stop": "E")"));
   const Json& choice = stopped.find("choices")->elements().at(0);

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/clock.h"
-#include "server/openai/chat_answer.h"
 #include "server/openai/chat_request.h"
+#include "server/openai/completion_request.h"
 #include "server/openai/error.h"
 #include "server/openai/tokens.h"
 
@@ -18,6 +18,7 @@ namespace triptych {
 namespace {
 
 using http::Exchange;
+using openai::AnswerForm;
 
 constexpr std::string_view kOpenPath = "/livez";  ///< whoever watches the process needs no key
 constexpr JsonLimits kJsonLimits{.max_depth = 64};
@@ -108,6 +109,7 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/health", &Service::ready},
       {"GET", "/v1/models", &Service::list_models},
       {"POST", "/v1/chat/completions", &Service::chat},
+      {"POST", "/v1/completions", &Service::complete},
       {"POST", "/tokenize", &Service::tokenize},
       {"POST", "/detokenize", &Service::detokenize},
   };
@@ -177,33 +179,43 @@ void Service::list_models(Call call) {
   respond_json(*call.exchange, out);
 }
 
-void Service::chat(Call call) {
-  const Status status = start_chat(call);
+void Service::chat(Call call) { answer(call, AnswerForm::kChat); }
+
+void Service::complete(Call call) { answer(call, AnswerForm::kCompletion); }
+
+void Service::answer(const Call& call, AnswerForm form) {
+  const Status status = start(call, form);
   if (!status.is_ok()) call.exchange->respond(openai::error_response(status));
 }
 
-Status Service::start_chat(const Call& call) {
-  const double start = steady_ms();
+Status Service::start(const Call& call, AnswerForm form) {
+  const double start_ms = steady_ms();
   TRIPTYCH_ASSIGN_OR_RETURN(const Json json, parse_json(call.request.body, kJsonLimits));
   const JsonRef body(json, std::string(openai::kBody));
   TRIPTYCH_ASSIGN_OR_RETURN(const std::string name, openai::read_model_name(body));
   TRIPTYCH_ASSIGN_OR_RETURN(const ServedModel* model, find(name));
-  TRIPTYCH_ASSIGN_OR_RETURN(openai::ChatCall chat, openai::read_chat_call(body, model->defaults));
-  const SamplingParams sampling = chat.request.sampling;
+  const bool is_chat = form == AnswerForm::kChat;
+  TRIPTYCH_ASSIGN_OR_RETURN(openai::Call asked,
+                            is_chat ? openai::read_chat_call(body, model->defaults)
+                                    : openai::read_completion_call(body, model->defaults));
+  const SamplingParams sampling = asked.request.sampling;
   SubmitOptions options{.tenant = call.caller.tenant};
-  if (!chat.request.media.empty()) options.fetch_ms = steady_ms() - start;
+  if (!asked.request.media.empty()) options.fetch_ms = steady_ms() - start_ms;
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::shared_ptr<TokenStream> stream,
-      model->engine->submit(std::move(chat.request), options, pump_.signal()));
+      model->engine->submit(std::move(asked.request), options, pump_.signal()));
   const auto cancel = [engine = model->engine, id = stream->id()] { engine->cancel(id); };
   call.exchange->on_gone(cancel);
-  pump_.add(stream, std::make_unique<openai::ChatAnswer>(
-                        openai::ChatHead{.id = new_id("chatcmpl-"),
-                                         .model = name,
-                                         .created = seconds_now(),
-                                         .stream = chat.stream,
-                                         .include_usage = chat.include_usage},
-                        model->prep->shared_tokenizer(), sampling, call.exchange, cancel));
+  openai::AnswerHead head{.form = form,
+                          .id = new_id(is_chat ? "chatcmpl-" : "cmpl-"),
+                          .model = name,
+                          .created = seconds_now(),
+                          .stream = asked.stream,
+                          .include_usage = asked.include_usage,
+                          .echo = std::move(asked.echo)};
+  pump_.add(stream,
+            std::make_unique<openai::Answer>(std::move(head), model->prep->shared_tokenizer(),
+                                             sampling, call.exchange, cancel));
   return Status::ok();
 }
 

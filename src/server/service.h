@@ -11,6 +11,7 @@
 #include "server/access.h"
 #include "server/answer_pump.h"
 #include "server/http/http.h"
+#include "server/openai/answer.h"
 
 namespace triptych {
 
@@ -51,9 +52,11 @@ class Service {
   void ready(Call call);
   void list_models(Call call);
   void chat(Call call);
+  void complete(Call call);
   void tokenize(Call call);
   void detokenize(Call call);
-  Status start_chat(const Call& call);
+  void answer(const Call& call, openai::AnswerForm form);
+  Status start(const Call& call, openai::AnswerForm form);
   Result<Json> token_answer(const Call& call, bool to_text) const;
   Result<const ServedModel*> find(const std::string& name) const;
   std::string new_id(const char* prefix);

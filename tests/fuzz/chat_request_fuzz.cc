@@ -13,7 +13,7 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-void check_call(const openai::ChatCall& call) {
+void check_call(const openai::Call& call) {
   check(!call.request.messages.empty());
   check(validate(call.request.sampling).is_ok());
   size_t n_media = 0;
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!json.is_ok()) return 0;
   const JsonRef body(*json, std::string(openai::kBody));
   (void)openai::read_model_name(body).is_ok();
-  const Result<openai::ChatCall> call = openai::read_chat_call(body, {});
+  const Result<openai::Call> call = openai::read_chat_call(body, {});
   if (call.is_ok()) {
     check_call(*call);
   } else {

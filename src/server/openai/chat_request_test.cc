@@ -10,13 +10,13 @@ namespace {
 
 using testing::HasSubstr;
 
-Result<ChatCall> read(std::string_view text, const ChatLimits& limits = {}) {
+Result<Call> read(std::string_view text, const CallLimits& limits = {}) {
   TRIPTYCH_ASSIGN_OR_RETURN(const Json json, parse_json(text));
   return read_chat_call(JsonRef(json, std::string(kBody)), {.repetition_penalty = 1.5}, limits);
 }
 
 /// A request with these fields beside a message.
-Result<ChatCall> with(const std::string& fields) {
+Result<Call> with(const std::string& fields) {
   return read(R"({"model": "m", "messages": [{"role": "user", "content": "hi"}], )" + fields + "}");
 }
 
@@ -26,7 +26,7 @@ std::string param_of(const Status& status) {
 }
 
 TEST(ChatRequest, ReadsTextsAndPicturesInTheirOrder) {
-  const Result<ChatCall> call = read(R"({"model": "m", "messages": [
+  const Result<Call> call = read(R"({"model": "m", "messages": [
     {"role": "developer", "content": "short"},
     {"role": "user", "content": [
       {"type": "text", "text": "a"},
@@ -50,7 +50,7 @@ TEST(ChatRequest, ReadsTextsAndPicturesInTheirOrder) {
 }
 
 TEST(ChatRequest, ReadsSampling) {
-  const Result<ChatCall> call = with(
+  const Result<Call> call = with(
       R"("temperature": 0.5, "top_p": 0.9, "seed": 7, "n": 2, "stop": ["x", "y"],
          "max_completion_tokens": 9, "logit_bias": {"12": -3.5}, "stream": true,
          "stream_options": {"include_usage": true}, "user": "someone", "tools": [],
@@ -75,7 +75,7 @@ TEST(ChatRequest, ReadsTheFormOfTheAnswer) {
   EXPECT_FALSE(with(R"("response_format": {"type": "text"})")->request.sampling.grammar);
   EXPECT_EQ(with(R"("response_format": {"type": "json_object"})")->request.sampling.grammar->text,
             R"({"type": "object"})");
-  const Result<ChatCall> call = with(
+  const Result<Call> call = with(
       R"("response_format": {"type": "json_schema", "json_schema":
          {"name": "x", "strict": true, "schema": {"type": "integer"}}})");
   ASSERT_TRUE(call.is_ok()) << call.status().message();
@@ -106,7 +106,7 @@ TEST(ChatRequest, NamesWhatIsWrong) {
       {R"("response_format": {"type": "json_schema"})", "response_format.json_schema.schema"},
   };
   for (const auto& [fields, param] : kBad) {
-    const Result<ChatCall> call = with(fields);
+    const Result<Call> call = with(fields);
     ASSERT_FALSE(call.is_ok()) << fields;
     EXPECT_EQ(call.status().code(), StatusCode::kInvalidArgument) << fields;
     EXPECT_EQ(param_of(call.status()), param) << call.status().message();
@@ -134,7 +134,7 @@ TEST(ChatRequest, NamesTheMessageOrPartThatIsWrong) {
        "messages[0].content[0].image_url.url"},
   };
   for (const auto& [text, param] : kBad) {
-    const Result<ChatCall> call = read(text);
+    const Result<Call> call = read(text);
     ASSERT_FALSE(call.is_ok()) << text;
     EXPECT_EQ(param_of(call.status()), param) << call.status().message();
   }
@@ -147,7 +147,7 @@ TEST(ChatRequest, FetchesNothing) {
         "file:///etc/hostname", "/etc/hostname", "../a.png", "ftp://a/b", "\\\\host\\a.png"}) {
     Json image = Json::object();
     image.set("url", Json::string(url));
-    const Result<ChatCall> call =
+    const Result<Call> call =
         read(R"({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": )" +
              image.dump() + "}]}]}");
     ASSERT_FALSE(call.is_ok()) << url;
@@ -158,7 +158,7 @@ TEST(ChatRequest, FetchesNothing) {
 
 TEST(ChatRequest, RefusesPartsOfOtherKindsByName) {
   for (const std::string type : {"input_audio", "video_url", "audio_url", "file"}) {
-    const Result<ChatCall> call =
+    const Result<Call> call =
         read(R"({"messages": [{"role": "user", "content": [{"type": ")" + type + R"("}]}]})");
     ASSERT_FALSE(call.is_ok()) << type;
     EXPECT_EQ(call.status().code(), StatusCode::kUnsupported);
@@ -167,7 +167,7 @@ TEST(ChatRequest, RefusesPartsOfOtherKindsByName) {
 }
 
 TEST(ChatRequest, BoundsMessagesPartsAndPictures) {
-  const ChatLimits limits{.max_parts = 3, .max_media = 1};
+  const CallLimits limits{.max_parts = 3, .max_media = 1};
   const std::string text = R"({"type": "text", "text": "a"})";
   const std::string picture =
       R"({"type": "image_url", "image_url": {"url": "data:image/png;base64,Zm9v"}})";

@@ -1,4 +1,4 @@
-#include "server/openai/chat_answer.h"
+#include "server/openai/answer.h"
 
 #include <fmt/format.h>
 
@@ -26,9 +26,9 @@ Json finish_json(FinishReason reason) {
 
 }  // namespace
 
-ChatAnswer::ChatAnswer(ChatHead head, std::shared_ptr<const Tokenizer> tokenizer,
-                       const SamplingParams& sampling, std::shared_ptr<http::Exchange> exchange,
-                       std::function<void()> cancel)
+Answer::Answer(AnswerHead head, std::shared_ptr<const Tokenizer> tokenizer,
+               const SamplingParams& sampling, std::shared_ptr<http::Exchange> exchange,
+               std::function<void()> cancel)
     : head_(std::move(head)),
       tokenizer_(std::move(tokenizer)),
       exchange_(std::move(exchange)),
@@ -36,7 +36,7 @@ ChatAnswer::ChatAnswer(ChatHead head, std::shared_ptr<const Tokenizer> tokenizer
   for (int64_t i = 0; i < sampling.n; ++i) choices_.push_back({AnswerText(tokenizer_, sampling)});
 }
 
-void ChatAnswer::take(const SequenceEvent& event) {
+void Answer::take(const SequenceEvent& event) {
   const TokenEvent& token = event.token;
   Choice& choice = choices_[token.choice];
   if (token.token >= 0 && !choice.ended()) {
@@ -67,7 +67,7 @@ void ChatAnswer::take(const SequenceEvent& event) {
   }
 }
 
-void ChatAnswer::end_choice(size_t index, FinishReason reason) {
+void Answer::end_choice(size_t index, FinishReason reason) {
   Choice& choice = choices_[index];
   std::string rest = choice.text.end();
   choice.finish = choice.text.stopped() ? FinishReason::kStop : reason;
@@ -76,7 +76,7 @@ void ChatAnswer::end_choice(size_t index, FinishReason reason) {
   add_delta(index, {}, choice.finish);
 }
 
-void ChatAnswer::end(const Status& error) {
+void Answer::end(const Status& error) {
   ended_ = true;
   if (error.code() == StatusCode::kInternal) log_error(head_.id + ": " + error.message());
   if (!error.is_ok()) {
@@ -89,7 +89,7 @@ void ChatAnswer::end(const Status& error) {
     exchange_->respond({.headers = {}, .body = whole().dump()});
     return;
   } else if (head_.include_usage) {
-    Json chunk = object("chat.completion.chunk");
+    Json chunk = object();
     chunk.set("choices", Json::array());
     chunk.set("usage", usage_json());
     add_event(chunk);
@@ -97,7 +97,7 @@ void ChatAnswer::end(const Status& error) {
   events_ += "data: [DONE]\n\n";
 }
 
-void ChatAnswer::flush() {
+void Answer::flush() {
   if (!events_.empty()) {
     if (!begun_) begin_stream();
     const bool taken = exchange_->write(std::exchange(events_, {}));
@@ -109,38 +109,40 @@ void ChatAnswer::flush() {
   if (ended_) exchange_->finish();
 }
 
-void ChatAnswer::begin_stream() {
+void Answer::begin_stream() {
   begun_ = true;
   exchange_->start_stream({.content_type = "text/event-stream; charset=utf-8",
                            .headers = {{"Cache-Control", "no-cache"}},
                            .body = {}});
 }
 
-/// The first chunk of a choice tells its role; a chunk without text ends it.
-void ChatAnswer::add_delta(size_t index, std::string text, FinishReason finish) {
+/// The first chunk of a choice tells its role, or what is echoed; a chunk without text ends it.
+void Answer::add_delta(size_t index, std::string text, FinishReason finish) {
   Choice& choice = choices_[index];
   if (text.empty() && finish == FinishReason::kNone && choice.told) return;
-  Json delta = Json::object();
-  if (!choice.told) delta.set("role", Json::string("assistant"));
-  if (!choice.told || !text.empty()) delta.set("content", Json::string(std::move(text)));
-  choice.told = true;
   Json json = Json::object();
   json.set("index", Json::integer(static_cast<int64_t>(index)));
-  json.set("delta", std::move(delta));
+  if (head_.form == AnswerForm::kChat) {
+    Json delta = Json::object();
+    if (!choice.told) delta.set("role", Json::string("assistant"));
+    if (!choice.told || !text.empty()) delta.set("content", Json::string(std::move(text)));
+    json.set("delta", std::move(delta));
+  } else {
+    json.set("text", Json::string(choice.told ? std::move(text) : head_.echo + text));
+  }
+  choice.told = true;
   json.set("logprobs", logprobs_json(choice));
   json.set("finish_reason", finish_json(finish));
-  Json chunk = object("chat.completion.chunk");
+  Json chunk = object();
   chunk.set("choices", Json::array({std::move(json)}));
   if (head_.include_usage) chunk.set("usage", Json());
   add_event(chunk);
 }
 
-void ChatAnswer::add_event(const Json& json) {
-  events_ += fmt::format("data: {}\n\n", json.dump());
-}
+void Answer::add_event(const Json& json) { events_ += fmt::format("data: {}\n\n", json.dump()); }
 
 /// `bytes` is null for a token that is only a part of a character.
-Json ChatAnswer::logprob_entry(const TokenLogprob& token) const {
+Json Answer::logprob_entry(const TokenLogprob& token) const {
   const std::string text = tokenizer_->decode({&token.token, 1}, false);
   Json out = Json::object();
   out.set("token", Json::string(text));
@@ -155,7 +157,7 @@ Json ChatAnswer::logprob_entry(const TokenLogprob& token) const {
 }
 
 /// Takes what has come since the last call.
-Json ChatAnswer::logprobs_json(Choice& choice) {
+Json Answer::logprobs_json(Choice& choice) {
   if (choice.logprobs.is_null()) return {};
   Json out = Json::object();
   out.set("content", std::exchange(choice.logprobs, {}));
@@ -163,16 +165,17 @@ Json ChatAnswer::logprobs_json(Choice& choice) {
   return out;
 }
 
-Json ChatAnswer::object(const char* kind) const {
+Json Answer::object() const {
+  const char* chat = head_.stream ? "chat.completion.chunk" : "chat.completion";
   Json out = Json::object();
   out.set("id", Json::string(head_.id));
-  out.set("object", Json::string(kind));
+  out.set("object", Json::string(head_.form == AnswerForm::kChat ? chat : "text_completion"));
   out.set("created", Json::integer(head_.created));
   out.set("model", Json::string(head_.model));
   return out;
 }
 
-Json ChatAnswer::usage_json() const {
+Json Answer::usage_json() const {
   Json prompt = Json::object();
   prompt.set("cached_tokens", Json::integer(cached_tokens_));
   prompt.set("image_tokens", Json::integer(usage_.media_tokens));
@@ -184,21 +187,28 @@ Json ChatAnswer::usage_json() const {
   return out;
 }
 
-Json ChatAnswer::whole() {
-  Json choices = Json::array();
-  for (size_t i = 0; i < choices_.size(); ++i) {
+Json Answer::whole_choice(size_t index) {
+  Choice& choice = choices_[index];
+  Json out = Json::object();
+  out.set("index", Json::integer(static_cast<int64_t>(index)));
+  if (head_.form == AnswerForm::kChat) {
     Json message = Json::object();
     message.set("role", Json::string("assistant"));
-    message.set("content", Json::string(choices_[i].text.text()));
+    message.set("content", Json::string(choice.text.text()));
     message.set("refusal", Json());
-    Json choice = Json::object();
-    choice.set("index", Json::integer(static_cast<int64_t>(i)));
-    choice.set("message", std::move(message));
-    choice.set("logprobs", logprobs_json(choices_[i]));
-    choice.set("finish_reason", finish_json(choices_[i].finish));
-    choices.append(std::move(choice));
+    out.set("message", std::move(message));
+  } else {
+    out.set("text", Json::string(head_.echo + choice.text.text()));
   }
-  Json out = object("chat.completion");
+  out.set("logprobs", logprobs_json(choice));
+  out.set("finish_reason", finish_json(choice.finish));
+  return out;
+}
+
+Json Answer::whole() {
+  Json choices = Json::array();
+  for (size_t i = 0; i < choices_.size(); ++i) choices.append(whole_choice(i));
+  Json out = object();
   out.set("choices", std::move(choices));
   out.set("usage", usage_json());
   return out;

@@ -13,24 +13,28 @@
 
 namespace triptych::openai {
 
-/// What every answer to a chat request says of itself.
-struct ChatHead {
+enum class AnswerForm : uint8_t { kChat, kCompletion };
+
+/// What every answer to a request says of itself, and how it comes.
+struct AnswerHead {
+  AnswerForm form = AnswerForm::kChat;
   std::string id;       ///< "chatcmpl-..."
   std::string model;    ///< as it was asked for
   int64_t created = 0;  ///< seconds since 1970
   bool stream = false;
   bool include_usage = false;
+  std::string echo;  ///< text that stands before each completion
 };
 
-/// A chat completion on its way to its client: one object, or a stream of server-sent events that
+/// A completion on its way to its client: one object, or a stream of server-sent events that
 /// begins with the first token. What fails before that is a plain error with its status; what fails
 /// later is an event of the stream.
-class ChatAnswer final : public PumpedAnswer {
+class Answer final : public PumpedAnswer {
  public:
   /// `cancel` ends the request in the engine; called when nothing more is wanted of it.
-  ChatAnswer(ChatHead head, std::shared_ptr<const Tokenizer> tokenizer,
-             const SamplingParams& sampling, std::shared_ptr<http::Exchange> exchange,
-             std::function<void()> cancel);
+  Answer(AnswerHead head, std::shared_ptr<const Tokenizer> tokenizer,
+         const SamplingParams& sampling, std::shared_ptr<http::Exchange> exchange,
+         std::function<void()> cancel);
 
   void take(const SequenceEvent& event) override;
   void flush() override;
@@ -40,7 +44,7 @@ class ChatAnswer final : public PumpedAnswer {
     AnswerText text;
     Json logprobs = {};  ///< entries of the tokens since the last chunk; null: none asked for
     FinishReason finish = FinishReason::kNone;
-    bool told = false;  ///< its role has been sent
+    bool told = false;  ///< its first chunk has been sent
 
     bool ended() const { return finish != FinishReason::kNone; }
   };
@@ -49,14 +53,15 @@ class ChatAnswer final : public PumpedAnswer {
   void end(const Status& error);
   void begin_stream();
   void add_delta(size_t index, std::string text, FinishReason finish);
+  Json whole_choice(size_t index);
   void add_event(const Json& json);
   Json logprob_entry(const TokenLogprob& token) const;
   static Json logprobs_json(Choice& choice);
-  Json object(const char* kind) const;
+  Json object() const;
   Json usage_json() const;
   Json whole();
 
-  const ChatHead head_;
+  const AnswerHead head_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<http::Exchange> exchange_;
   const std::function<void()> cancel_;
