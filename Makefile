@@ -34,10 +34,14 @@ release: install build/release/build.ninja ## Install and build everything, opti
 
 # Check -----------------------------------------------------------------------------------------
 
-.PHONY: test testdata lint format tidy asan tsan fuzz
+.PHONY: test test-clients testdata lint format tidy asan tsan fuzz
 test: release testdata ## Install, build and run all tests and checks
 	cd build/release && $(CTEST)
 	@echo "all tests passed"
+
+test-clients: release ## Test: real clients of OpenAI's API against the server
+	@tools/setup/install.sh clients
+	@tests/clients/run.sh
 
 testdata:
 	@tools/setup/fetch_testdata.sh

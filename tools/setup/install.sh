@@ -2,10 +2,11 @@
 # Installs what building and testing need from the distribution's packages, and only what is missing.
 # Nothing is asked of the network when everything is in.
 #
-# Usage: tools/setup/install.sh [build] [fuzz] [tidy]
+# Usage: tools/setup/install.sh [build] [fuzz] [tidy] [clients]
 #   build  compiler, CMake, libraries, Rust, Python for the checks (the default)
 #   fuzz   and clang 16 with its sanitizer runtime, for `make fuzz`
 #   tidy   and clang-tidy 16 and clang-format 16, for `make tidy` and `make format`
+#   clients  and Node with npm and venv, for `make test-clients`
 # Debian 12 and Ubuntu 24.04; as root, or with sudo.
 set -euo pipefail
 
@@ -20,6 +21,7 @@ build_packages=(g++ cmake ninja-build pkg-config make git ccache
   python3 python3-pip)
 fuzz_packages=(clang-16 libclang-rt-16-dev)
 tidy_packages=(clang-tidy-16 clang-format-16)
+client_packages=(nodejs npm python3-venv)
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -46,6 +48,9 @@ is_provided() {
     pkg-config) command -v pkg-config >/dev/null ;;
     make | git | ccache | python3) command -v "$1" >/dev/null ;;
     boost) has_boost ;;
+    nodejs) command -v node >/dev/null ;;
+    npm) command -v npm >/dev/null ;;
+    python3-venv) python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
     clang-16 | clang-tidy-16 | clang-format-16) command -v "$1" >/dev/null ;;
     *) return 1 ;;
@@ -99,7 +104,8 @@ for group in "$@"; do
     build) ;;
     fuzz) packages+=("${fuzz_packages[@]}") ;;
     tidy) packages+=("${tidy_packages[@]}") ;;
-    *) fail "unknown group $group: build, fuzz or tidy" ;;
+    clients) packages+=("${client_packages[@]}") ;;
+    *) fail "unknown group $group: build, fuzz, tidy or clients" ;;
   esac
 done
 
