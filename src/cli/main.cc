@@ -157,6 +157,10 @@ void add_serve(CLI::App& app, ServeOptions& o) {
   app.add_option("--max-sequences", o.session.max_sequences, "answers in work at once")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  app.add_option("--max-requests", o.session.max_requests,
+                 "requests that wait or are in work at once; more are told to come later")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--max-body", o.limits.body_bytes, "longest request, like 32MiB")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber)

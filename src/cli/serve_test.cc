@@ -21,6 +21,7 @@ using testing::StartsWith;
 constexpr const char* kPicture = "tests/eval/demo/images/074.jpg";
 constexpr const char* kQuestion = "What does the text say?";
 constexpr const char* kAnswer = "AHEW";
+constexpr int64_t kMaxRequests = 24;
 
 std::string base64_of_file(const char* path) {
   std::ifstream file(path, std::ios::binary);
@@ -45,7 +46,9 @@ std::string base64_of_file(const char* path) {
 class Serve : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    session_ = Session::open({.model = "models/demo", .max_sequences = 4}).value();
+    session_ =
+        Session::open({.model = "models/demo", .max_sequences = 4, .max_requests = kMaxRequests})
+            .value();
     ServedModel model{.names = {"demo", "other"},
                       .engine = nullptr,
                       .prep = session_->shared_prep(),
@@ -81,6 +84,17 @@ class Serve : public testing::Test {
   }
   static std::string chat(const std::string& fields) {
     return ask(http::post("/v1/chat/completions", "{\"model\": \"demo\", " + fields + "}"));
+  }
+  static int64_t n_open(const EngineStatus& status) {
+    return status.n_preparing + status.n_waiting + status.n_running;
+  }
+  /// False when it does not within ten seconds.
+  static bool engine_becomes(const std::function<bool(const EngineStatus&)>& wanted) {
+    for (int i = 0; i < 1000; ++i) {
+      if (wanted(engine_->snapshot())) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
   }
   static std::string picture_question() {
     return R"("messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url":
@@ -376,6 +390,25 @@ TEST_F(Serve, WithKeysEveryRouteNeedsOne) {
   EXPECT_THAT(ask_with(http::post("/v1/chat/completions", body), key), StartsWith("HTTP/1.1 200 "));
 }
 
+TEST_F(Serve, MoreThanItCanHoldIsToldWhenToTryAgain) {
+  const std::string request =
+      http::post("/v1/chat/completions",
+                 R"({"model": "demo", "stream": true, "ignore_eos": true, "max_tokens": 1500,
+          "messages": [{"role": "user", "content": "What is it?"}]})");
+  std::vector<std::unique_ptr<http::TestClient>> clients;
+  for (int64_t i = 0; i < kMaxRequests; ++i) {
+    clients.push_back(std::make_unique<http::TestClient>(server_->port()));
+    clients.back()->send(request);
+  }
+  ASSERT_TRUE(engine_becomes([](const EngineStatus& s) { return n_open(s) == kMaxRequests; }));
+  const std::string answer = ask(request);
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(answer, HasSubstr("Retry-After: 1\r\n"));
+  EXPECT_THAT(answer, HasSubstr("retry-after-ms: 1000\r\n"));
+  EXPECT_EQ(body_of(answer).find("error")->find("code")->string_value(), "overloaded");
+  EXPECT_THAT(ask(http::get("/health")), StartsWith("HTTP/1.1 200 "));
+}
+
 // Field case F30: whoever leaves takes nothing with him.
 TEST_F(Serve, AClientThatLeavesEndsItsRequest) {
   for (int i = 0; i < 20; ++i) {
@@ -386,14 +419,9 @@ TEST_F(Serve, AClientThatLeavesEndsItsRequest) {
     if (i % 2 == 0) client.receive_until("data: ");
   }
   // A preparation that has begun keeps its memory to its end.
-  const auto is_idle = [](const EngineStatus& status) {
-    return status.n_preparing + status.n_waiting + status.n_running == 0 && status.host_bytes == 0;
-  };
-  for (int i = 0; i < 1000 && !is_idle(engine_->snapshot()); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  EXPECT_TRUE(
+      engine_becomes([](const EngineStatus& s) { return n_open(s) == 0 && s.host_bytes == 0; }));
   const EngineStatus status = engine_->snapshot();
-  EXPECT_TRUE(is_idle(status));
   EXPECT_EQ(status.free_pages + status.evictable_pages, status.total_pages);
 }
 

@@ -26,6 +26,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   TRIPTYCH_ASSIGN_OR_RETURN(const LogLevel level,
                             parse_log_level(engine_options.settings.log_level));
   set_log_level(level);
+  session->max_requests_ = options.max_requests;
   engine_options.limits.context_tokens = options.context_tokens;
   engine_options.limits.max_sequences = options.max_sequences;
   engine_options.limits.memory_cap_bytes = options.memory_cap_bytes;
@@ -126,7 +127,8 @@ Result<Answer> Session::run(PreparedRequest prepared, std::optional<Timeline> be
 }
 
 std::unique_ptr<MultiModalEngine> Session::start() {
-  const PrepLimits limits{.max_host_bytes = runner().plan().media.request_bytes};
+  const PrepLimits limits{.max_open = max_requests_,
+                          .max_host_bytes = runner().plan().media.request_bytes};
   return std::make_unique<MultiModalEngine>(std::move(engine_), preparer_, limits);
 }
 

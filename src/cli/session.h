@@ -22,8 +22,9 @@ struct SessionOptions {
   std::string trace_file;          ///< trace events of requests, steps and threads (TraceWriter)
   int64_t context_tokens = 0;      ///< 0: the model's
   int64_t max_sequences = 1;       ///< in work at once
-  uint64_t memory_cap_bytes = 0;   ///< of the whole plan; 0: none
-  bool caches = true;              ///< keep pixels, features and KV of earlier requests
+  size_t max_requests = PrepLimits().max_open;  ///< waiting or in work at once, once start()ed
+  uint64_t memory_cap_bytes = 0;                ///< of the whole plan; 0: none
+  bool caches = true;  ///< keep pixels, features and KV of earlier requests
 };
 
 /// A finished answer.
@@ -73,6 +74,7 @@ class Session {
   std::shared_ptr<const Preprocessor> prep_;
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<const MediaPreparer> preparer_;
+  size_t max_requests_ = 0;
   std::unique_ptr<TensorTrace> tensor_trace_;
 };
 

@@ -26,6 +26,7 @@ MultiModalEngine::MultiModalEngine(std::unique_ptr<Engine> engine,
                                    std::shared_ptr<const RequestPreparer> preparer,
                                    const PrepLimits& limits)
     : engine_(std::move(engine)),
+      max_open_(limits.max_open),
       host_(limits.max_host_bytes),
       prep_(std::make_unique<PrepPool>(
           std::move(preparer), limits, host_,
@@ -54,6 +55,10 @@ Result<std::shared_ptr<TokenStream>> MultiModalEngine::submit(Request request,
     const std::lock_guard lock(mutex_);
     TRIPTYCH_RETURN_IF_ERROR(status_.failure);
     if (draining_) return Status(StatusCode::kUnavailable, "the engine takes no more requests");
+    if (open_.size() >= max_open_) {
+      return resource_exhausted(
+          fmt::format("{} requests wait or are in work, the limit; try again later", open_.size()));
+    }
     stream = std::make_shared<TokenStream>(next_id_++, std::move(signal));
     Open& open = open_[stream->id()];
     open = {.stream = stream,

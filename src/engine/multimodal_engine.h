@@ -93,6 +93,7 @@ class MultiModalEngine {
   Requests::iterator end(Requests::iterator request, FinishReason reason, Status error);
 
   std::unique_ptr<Engine> engine_;
+  const size_t max_open_;
   HostBudget host_;
   mutable std::mutex mutex_;
   std::condition_variable work_;

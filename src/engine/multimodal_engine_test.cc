@@ -109,6 +109,17 @@ TEST(MultiModalEngine, AFullQueueRefusesBeforeAnyWork) {
   EXPECT_EQ(read_all(**first).tokens.size(), 2u);
 }
 
+TEST(MultiModalEngine, RequestsThatWaitBehindPreparationAreBoundedToo) {
+  Front front({.threads = 1, .max_open = 3});
+  std::vector<std::shared_ptr<TokenStream>> taken;
+  for (int i = 0; i < 3; ++i) taken.push_back(front.engine->submit(ask("abc", 0)).value());
+  while (front.engine->snapshot().n_preparing > 0) std::this_thread::yield();
+  EXPECT_EQ(front.engine->submit(ask("abc", 0)).status().code(), StatusCode::kResourceExhausted);
+  front.engine->cancel(taken[0]->id());
+  EXPECT_EQ(read_all(*taken[0]).last.finish, FinishReason::kCancelled);
+  EXPECT_TRUE(front.engine->submit(ask("abc", 1)).is_ok());
+}
+
 TEST(MultiModalEngine, CancelEndsAStreamWhereverTheRequestIs) {
   Front front({.threads = 1});
   const auto preparing = front.engine->submit(ask("abc", 4, "slow"));

@@ -19,6 +19,7 @@ namespace triptych {
 struct PrepLimits {
   int threads = 2;            ///< at least 1, for media; text has its own
   size_t max_requests = 256;  ///< waiting or in preparation
+  size_t max_open = 1024;     ///< from submit until they end: a step looks at each of them
   /// Of all requests from submit until they end: by RequestCost, then what is left once prepared.
   uint64_t max_host_bytes = uint64_t{2} << 30;
 };

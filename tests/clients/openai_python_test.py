@@ -1,6 +1,8 @@
 """OpenAI's Python client against our server: what its users do, and what they count on when it goes wrong."""
 import json
+import signal
 import threading
+import time
 import unittest
 
 import openai
@@ -110,6 +112,33 @@ class OpenAiPython(unittest.TestCase):
         for t in threads:
             t.join()
         self.assertEqual(answers, [ANSWER] * 12)
+
+
+class Ending(unittest.TestCase):
+    def test_told_to_end_it_finishes_what_it_has_begun(self):
+        server = Server()
+        with openai.OpenAI(base_url=server.url, api_key=server.key, max_retries=0) as client:
+            streams = [client.chat.completions.create(model='demo', messages=TEXT, stream=True, max_tokens=1500,
+                                                      extra_body={'ignore_eos': True}) for _ in range(4)]
+            for stream in streams:
+                next(stream)
+            server.process.terminate()
+            for stream in streams:
+                self.assertEqual([c.choices[0].finish_reason for c in stream][-1], 'length')
+        self.assertEqual(server.stop(), 0, server.log)
+
+    def test_a_key_file_is_read_again(self):
+        server = Server()
+        with openai.OpenAI(base_url=server.url, api_key=server.key, max_retries=0) as client:
+            client.models.list()
+            with open(server.keys.name, 'w') as f:
+                f.write(f'other blake3:{"0" * 64}\n')
+            server.process.send_signal(signal.SIGHUP)
+            with self.assertRaises(openai.AuthenticationError):
+                for _ in range(200):
+                    client.models.list()
+                    time.sleep(.01)
+        self.assertEqual(server.stop(), 0, server.log)
 
 
 if __name__ == '__main__':
