@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "cli/terminal.h"
 #include "server/openai/error.h"
-#include "server/service.h"
 
 namespace triptych::cli {
 namespace {
@@ -82,6 +81,16 @@ Status load_keys(const ServeOptions& options, AccessControl& access) {
 
 }  // namespace
 
+http::Server::Callbacks callbacks_of(Service& service) {
+  return {.handler =
+              [&](http::Request request, std::shared_ptr<http::Exchange> exchange) {
+                service.handle(std::move(request), std::move(exchange));
+              },
+          .refusal = [](int status,
+                        std::string_view reason) { return openai::error_response(status, reason); },
+          .admission = [&](const http::Request& head) { return service.admit(head); }};
+}
+
 Status run_key(const std::string& name) {
   TRIPTYCH_ASSIGN_OR_RETURN(const NewApiKey key, new_api_key(name));
   fmt::print("{}\n", key.key);
@@ -107,14 +116,7 @@ Status run_serve(const ServeOptions& options) {
   Service service({model}, access);
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,
-      http::Server::start(
-          options.listen, options.limits,
-          [&](http::Request request, std::shared_ptr<http::Exchange> exchange) {
-            service.handle(std::move(request), std::move(exchange));
-          },
-          [](int status, std::string_view reason) {
-            return openai::error_response(status, reason);
-          }));
+      http::Server::start(options.listen, options.limits, callbacks_of(service)));
   print_ready(options, model, plan, server->port());
   while (signals.wait() == SIGHUP) {
     const Status status = load_keys(options, access);

@@ -5,6 +5,7 @@
 
 #include "cli/session.h"
 #include "server/http/http_server.h"
+#include "server/service.h"
 
 namespace triptych::cli {
 
@@ -18,6 +19,9 @@ struct ServeOptions {
 
   ServeOptions() { session.max_sequences = 16; }
 };
+
+/// What answers as a service does, which outlives the server.
+http::Server::Callbacks callbacks_of(Service& service);
 
 /// Serves a model over HTTP until SIGTERM or SIGINT, then lets what is being answered end. SIGHUP
 /// reads the keys again.

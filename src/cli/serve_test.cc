@@ -5,12 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/session.h"
-#include "server/http/http_server.h"
+#include "cli/serve.h"
 #include "server/http/test_client.h"
-#include "server/openai/error.h"
-#include "server/service.h"
-#include "text/base64.h"
 
 namespace triptych::cli {
 namespace {
@@ -59,15 +55,7 @@ class Serve : public testing::Test {
     engine_ = model.engine;
     model_ = std::make_unique<ServedModel>(model);
     service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_);
-    server_ = http::Server::start(
-                  {.port = 0}, {},
-                  [](http::Request request, std::shared_ptr<http::Exchange> exchange) {
-                    service_->handle(std::move(request), std::move(exchange));
-                  },
-                  [](int status, std::string_view reason) {
-                    return openai::error_response(status, reason);
-                  })
-                  .value();
+    server_ = http::Server::start({.port = 0}, {}, callbacks_of(*service_)).value();
   }
   static void TearDownTestSuite() {
     server_.reset();
@@ -354,15 +342,7 @@ TEST_F(Serve, WithKeysEveryRouteNeedsOne) {
   AccessControl access;
   access.add("ann", "secret");
   Service guarded({*model_}, access);
-  const auto server = http::Server::start(
-                          {.port = 0}, {},
-                          [&](http::Request request, std::shared_ptr<http::Exchange> exchange) {
-                            guarded.handle(std::move(request), std::move(exchange));
-                          },
-                          [](int status, std::string_view reason) {
-                            return openai::error_response(status, reason);
-                          })
-                          .value();
+  const auto server = http::Server::start({.port = 0}, {}, callbacks_of(guarded)).value();
   const auto ask_with = [&](std::string request, const std::string& header) {
     request.insert(request.find("\r\n") + 2, header);
     http::TestClient client(server->port());
@@ -384,6 +364,9 @@ TEST_F(Serve, WithKeysEveryRouteNeedsOne) {
       EXPECT_THAT(answer, HasSubstr("authentication_error"));
     }
   }
+  // Before the body has come.
+  EXPECT_THAT(ask_with("POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 9999999\r\n\r\n", ""),
+              StartsWith("HTTP/1.1 401 "));
   EXPECT_THAT(ask_with(http::get("/livez"), ""), StartsWith("HTTP/1.1 200 "));
   const std::string key = "Authorization: Bearer secret\r\n";
   EXPECT_THAT(ask_with(http::get("/v1/models"), key), StartsWith("HTTP/1.1 200 "));

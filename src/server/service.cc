@@ -77,13 +77,6 @@ class IdentifiedExchange final : public Exchange {
   std::string id_;
 };
 
-void refuse_stranger(Exchange& exchange) {
-  http::Response refusal =
-      openai::error_response(401, "this needs a key of this server: Authorization: Bearer KEY");
-  refusal.headers.push_back({"WWW-Authenticate", "Bearer"});
-  exchange.respond(std::move(refusal));
-}
-
 Json health_json(const char* status) {
   Json out = Json::object();
   out.set("status", Json::string(status));
@@ -116,34 +109,56 @@ const std::vector<Service::Route>& Service::routes() {
   return kRoutes;
 }
 
+const Service::Route* Service::route_of(const http::Request& request) {
+  for (const Route& route : routes()) {
+    // HEAD is GET without the body, which the connection leaves out.
+    const bool fits =
+        request.method == route.method || (request.method == "HEAD" && *route.method == 'G');
+    if (fits && request.path == route.path) return &route;
+  }
+  return nullptr;
+}
+
+std::optional<http::Response> Service::refusal_of(const http::Request& request) const {
+  if (!access_.is_open() && request.path != kOpenPath && !access_.identify(request)) {
+    http::Response refusal =
+        openai::error_response(401, "this needs a key of this server: Authorization: Bearer KEY");
+    refusal.headers.push_back({"WWW-Authenticate", "Bearer"});
+    return refusal;
+  }
+  if (route_of(request) != nullptr) return std::nullopt;
+  std::set<std::string_view> methods;
+  for (const Route& route : routes()) {
+    if (request.path == route.path) methods.insert(route.method);
+  }
+  if (methods.empty()) {
+    return openai::error_response(404, fmt::format("there is nothing at {}", request.path));
+  }
+  const std::string allowed = fmt::format("{}", fmt::join(methods, ", "));
+  http::Response refusal = openai::error_response(
+      405, fmt::format("{} takes {}, not {}", request.path, allowed, request.method));
+  refusal.headers.push_back({"Allow", allowed});
+  return refusal;
+}
+
+std::optional<http::Response> Service::admit(const http::Request& head) {
+  std::optional<http::Response> refusal = refusal_of(head);
+  if (refusal) {
+    refusal->headers.push_back({"x-request-id", given_id(head).value_or(new_id("req_"))});
+  }
+  return refusal;
+}
+
 void Service::handle(http::Request request, std::shared_ptr<Exchange> exchange) {
   std::string id = given_id(request).value_or(new_id("req_"));
   exchange = std::make_shared<IdentifiedExchange>(std::move(exchange), std::move(id));
-  Call call{std::move(request), {}, std::move(exchange)};
-  if (!access_.is_open() && call.request.path != kOpenPath) {
-    std::optional<Caller> caller = access_.identify(call.request);
-    if (!caller) return refuse_stranger(*call.exchange);
-    call.caller = std::move(*caller);
+  // Once more: keys may have changed while the body came.
+  if (std::optional<http::Response> refusal = refusal_of(request)) {
+    return exchange->respond(std::move(*refusal));
   }
-  const std::string path = call.request.path;
-  std::set<std::string_view> methods;
-  for (const Route& route : routes()) {
-    if (path != route.path) continue;
-    // HEAD is GET without the body, which the connection leaves out.
-    const std::string& method = call.request.method;
-    if (method == route.method || (method == "HEAD" && *route.method == 'G')) {
-      return (this->*route.answer)(std::move(call));
-    }
-    methods.insert(route.method);
-  }
-  if (methods.empty()) {
-    return call.exchange->respond(
-        openai::error_response(404, fmt::format("there is nothing at {}", path)));
-  }
-  http::Response refusal = openai::error_response(
-      405, fmt::format("{} takes {}, not {}", path, fmt::join(methods, ", "), call.request.method));
-  refusal.headers.push_back({"Allow", fmt::format("{}", fmt::join(methods, ", "))});
-  call.exchange->respond(std::move(refusal));
+  const Route* route = route_of(request);
+  Caller caller = access_.identify(request).value_or(Caller{});
+  (this->*route->answer)({std::move(request), std::move(caller), std::move(exchange)});
 }
 
 void Service::live(Call call) { respond_json(*call.exchange, health_json("live")); }

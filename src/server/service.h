@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class Service {
   /// `access` outlives the service.
   Service(std::vector<ServedModel> models, const AccessControl& access);
 
+  /// The answer to a request without a key, or to no route, by its head (http::Admission).
+  std::optional<http::Response> admit(const http::Request& head);
   /// Answers a request, now or when its tokens come (http::Handler).
   void handle(http::Request request, std::shared_ptr<http::Exchange> exchange);
 
@@ -47,6 +50,8 @@ class Service {
     void (Service::*answer)(Call);
   };
   static const std::vector<Route>& routes();
+  static const Route* route_of(const http::Request& request);
+  std::optional<http::Response> refusal_of(const http::Request& request) const;
 
   void live(Call call);
   void ready(Call call);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,10 @@ class Exchange {
   /// ended; at once when it has gone already. It must not block.
   virtual void on_gone(std::function<void()> gone) = 0;
 };
+
+/// Looks at a request whose body is still to come: an answer here refuses it, and the body is not
+/// read. Runs on a thread of the server.
+using Admission = std::function<std::optional<Response>(const Request& head)>;
 
 /// Answers a request, now or later from another thread. Runs on a thread of the server: it must not
 /// wait for anything.

@@ -43,6 +43,7 @@ constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 constexpr std::chrono::milliseconds kAcceptPause(50);  ///< when no more files can be opened
 constexpr std::chrono::milliseconds kLinger(1000);     ///< for a refused client to read why
 constexpr size_t kReadBytes = 64 << 10;
+constexpr std::string_view kFault = "the server failed to answer; its log says why";
 
 /// Closes an outbox whatever ends the connection, the end of the server too.
 struct Closing {
@@ -54,23 +55,21 @@ struct Closing {
 
 /// What connections share.
 struct Shared {
-  Shared(const ServerLimits& server_limits, Handler request_handler, Server::Refusal make_refusal,
-         int handler_threads)
+  Shared(const ServerLimits& server_limits, Server::Callbacks given, int handler_threads)
       : limits(server_limits),
-        handler(std::move(request_handler)),
-        refusal(std::move(make_refusal)),
+        callbacks(std::move(given)),
         bodies(limits.all_bodies_bytes),
         handlers(static_cast<size_t>(std::max(1, handler_threads))) {}
 
   const ServerLimits limits;
-  const Handler handler;
-  const Server::Refusal refusal;
+  const Server::Callbacks callbacks;
   BodyBudget bodies;
   net::thread_pool handlers;
   std::atomic<bool> draining = false;
 };
 
-Request to_request(bhttp::request<bhttp::string_body>&& message, const std::string& client) {
+/// All but the body.
+Request head_of(const bhttp::request<bhttp::string_body>& message, const std::string& client) {
   Request out;
   out.method = std::string(message.method_string());
   const std::string_view target(message.target().data(), message.target().size());
@@ -80,7 +79,6 @@ Request to_request(bhttp::request<bhttp::string_body>&& message, const std::stri
   for (const auto& field : message) {
     out.headers.push_back({std::string(field.name_string()), std::string(field.value())});
   }
-  out.body = std::move(message.body());
   out.client = client;
   return out;
 }
@@ -139,28 +137,45 @@ class Connection : public std::enable_shared_from_this<Connection> {
     stream_.expires_after(limits.header_time);
     const auto [error, n] = co_await bhttp::async_read_header(stream_, buffer_, parser, kTuple);
     if (error) co_return co_await refuse_unread(error);
-    BodyShare share(shared_->bodies);
-    if (!co_await read_body(parser, share)) co_return false;
-
     const unsigned version = parser.get().version();
     const bool keep_alive = parser.get().keep_alive() && !shared_->draining;
     const bool head_only = parser.get().method() == bhttp::verb::head;
+    Request request = head_of(parser.get(), client_);
+    if (const std::optional<Response> refusal = admit(request)) {
+      if (!parser.is_done()) co_return co_await refuse(*refusal);
+      busy_ = false;
+      const bool sent = co_await send_whole(*refusal, version, keep_alive, head_only);
+      co_return keep_alive ? sent : false;
+    }
+    BodyShare share(shared_->bodies);
+    if (!co_await read_body(parser, share)) co_return false;
+    request.body = std::move(parser.get().body());
     auto outbox =
         std::make_shared<Outbox>(limits.stream_backlog_bytes, [self = shared_from_this()] {
           net::post(self->executor(), [self] { self->wake_.cancel(); });
         });
     Closing closing{outbox};
-    hand_over(to_request(parser.release(), client_), outbox);
-    const bool alive = co_await answer(*outbox, version, keep_alive, head_only);
-    closing.delivered = alive;
+    hand_over(std::move(request), outbox);
+    closing.delivered = co_await answer(*outbox, version, keep_alive, head_only);
     busy_ = false;
-    co_return alive&& keep_alive && !shared_->draining;
+    if (!closing.delivered || shared_->draining) co_return false;
+    co_return keep_alive;
+  }
+
+  /// The answer to a request that is refused by its head.
+  std::optional<Response> admit(const Request& head) const {
+    if (!shared_->callbacks.admission) return std::nullopt;
+    try {
+      return shared_->callbacks.admission(head);
+    } catch (...) {
+      log_error(status_of_exception("admitting a request").message());
+      return shared_->callbacks.refusal(500, kFault);
+    }
   }
 
   /// A long body is worked through on another thread: health must answer meanwhile.
   void hand_over(Request request, const std::shared_ptr<Outbox>& outbox) {
-    auto handle = std::make_shared<OutboxHandle>(
-        outbox, shared_->refusal(500, "the server failed to answer; the log says more"));
+    auto handle = std::make_shared<OutboxHandle>(outbox, shared_->callbacks.refusal(500, kFault));
     if (request.body.size() < shared_->limits.long_body_bytes) {
       return call_handler(*shared_, std::move(request), std::move(handle));
     }
@@ -173,7 +188,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static void call_handler(const Shared& shared, Request request,
                            std::shared_ptr<Exchange> exchange) {
     try {
-      shared.handler(std::move(request), std::move(exchange));
+      shared.callbacks.handler(std::move(request), std::move(exchange));
     } catch (...) {
       log_error(status_of_exception("answering a request").message());
     }
@@ -227,7 +242,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Answers, lets the client read it although it may still be sending, and ends the connection.
   net::awaitable<bool> refuse(int status, std::string_view reason) {
-    const Response response = shared_->refusal(status, reason);
+    co_return co_await refuse(shared_->callbacks.refusal(status, reason));
+  }
+
+  net::awaitable<bool> refuse(Response response) {
     co_await send_whole(response, 11, false, false);
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
@@ -244,8 +262,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     using net::experimental::awaitable_operators::operator||;
     const auto sent =
         co_await (send(outbox, version, keep_alive, head_only) || until_client_goes());
-    const bool* alive = std::get_if<0>(&sent);
-    co_return alive != nullptr&&* alive;
+    const bool* whole = std::get_if<0>(&sent);
+    co_return whole == nullptr ? false : *whole;
   }
 
   net::awaitable<bool> send(Outbox& outbox, unsigned version, bool keep_alive, bool head_only) {
@@ -349,9 +367,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 class Server::Impl {
  public:
-  Impl(const ServerLimits& limits, Handler handler, Refusal refusal, int handler_threads)
-      : shared_(std::make_shared<Shared>(limits, std::move(handler), std::move(refusal),
-                                         handler_threads)),
+  Impl(const ServerLimits& limits, Callbacks callbacks, int handler_threads)
+      : shared_(std::make_shared<Shared>(limits, std::move(callbacks), handler_threads)),
         acceptor_(io_) {}
 
   ~Impl() {
@@ -452,10 +469,8 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::start(const ListenOptions& listen,
-                                              const ServerLimits& limits, Handler handler,
-                                              Refusal refusal) {
-  auto impl = std::make_unique<Impl>(limits, std::move(handler), std::move(refusal),
-                                     listen.handler_threads);
+                                              const ServerLimits& limits, Callbacks callbacks) {
+  auto impl = std::make_unique<Impl>(limits, std::move(callbacks), listen.handler_threads);
   TRIPTYCH_RETURN_IF_ERROR(impl->listen(listen));
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

@@ -37,14 +37,19 @@ struct ListenOptions {
 /// a limit are answered without reading the rest of them.
 class Server {
  public:
-  /// `refusal` makes the bodies of answers that come before a handler is asked (a status of 400 and
-  /// above, and what was wrong).
+  /// Makes the answers to what is no request, or over a limit (a status of 400 and above, and what
+  /// was wrong).
   using Refusal = std::function<Response(int status, std::string_view reason)>;
+
+  struct Callbacks {
+    Handler handler;
+    Refusal refusal;
+    Admission admission = nullptr;  ///< null: all are admitted
+  };
 
   /// kInvalidArgument for an address that is none, kUnavailable when it cannot be listened at.
   static Result<std::unique_ptr<Server>> start(const ListenOptions& listen,
-                                               const ServerLimits& limits, Handler handler,
-                                               Refusal refusal);
+                                               const ServerLimits& limits, Callbacks callbacks);
   /// Closes what is left.
   ~Server();
   Server(const Server&) = delete;

@@ -16,16 +16,16 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
+Response plain(int status, std::string_view reason) {
+  return {
+      .status = status, .content_type = "text/plain", .headers = {}, .body = std::string(reason)};
+}
+
 /// A server whose answers a test makes.
 struct Served {
-  explicit Served(Handler handler, const ServerLimits& limits = {}) {
-    auto started = Server::start({.port = 0}, limits, std::move(handler),
-                                 [](int status, std::string_view reason) {
-                                   return Response{.status = status,
-                                                   .content_type = "text/plain",
-                                                   .headers = {},
-                                                   .body = std::string(reason)};
-                                 });
+  explicit Served(Handler handler, const ServerLimits& limits = {}, Admission admission = nullptr) {
+    auto started =
+        Server::start({.port = 0}, limits, {std::move(handler), plain, std::move(admission)});
     EXPECT_TRUE(started.is_ok()) << started.status().message();
     server = std::move(*started);
   }
@@ -218,6 +218,22 @@ TEST(HttpServer, RefusesWhatIsTooLongBeforeItIsRead) {
               StartsWith("HTTP/1.1 431 "));
 }
 
+TEST(HttpServer, RefusesByTheHeadWithoutReadingTheBody) {
+  const Served served(echo, {}, [](const Request& head) -> std::optional<Response> {
+    if (head.path == "/throw") throw 1;
+    if (head.path == "/in") return std::nullopt;
+    return plain(401, "not you");
+  });
+  EXPECT_THAT(served.ask("POST /out HTTP/1.1\r\nHost: test\r\nContent-Length: 9999999\r\n\r\n"),
+              StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(served.ask(post("/throw", "x")), StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(served.ask(post("/in", "x")), HasSubstr("/in? x"));
+  // Without a body the connection goes on.
+  const std::string both = served.ask("GET /out HTTP/1.1\r\nHost: test\r\n\r\n" + get("/in"));
+  EXPECT_THAT(both, StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(both, HasSubstr("/in?"));
+}
+
 TEST(HttpServer, BodiesOfAllClientsTogetherAreBounded) {
   const Served served(echo, {.body_bytes = 1000, .all_bodies_bytes = 1500});
   TestClient slow(served.server->port());
@@ -290,7 +306,7 @@ TEST(HttpServer, EndsWithAnswersStillOut) {
 TEST(HttpServer, SaysWhyItCannotListen) {
   const Served served(echo);
   const auto start = [&](const std::string& host, uint16_t port) {
-    return Server::start({.host = host, .port = port}, {}, echo, nullptr).status();
+    return Server::start({.host = host, .port = port}, {}, {echo, plain}).status();
   };
   EXPECT_EQ(start("localhost", 0).code(), StatusCode::kInvalidArgument);
   const Status taken = start("127.0.0.1", served.server->port());
