@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -43,5 +44,8 @@ class MappedFile {
   const std::byte* data_;
   size_t size_;
 };
+
+/// The lines of a text, without their ends; a line end that is the last byte begins no other line.
+std::vector<std::string_view> lines_of(std::string_view text);
 
 }  // namespace triptych

@@ -157,7 +157,7 @@ void add_serve(CLI::App& app, ServeOptions& o) {
   app.add_option("--max-sequences", o.session.max_sequences, "answers in work at once")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--max-requests", o.session.max_requests,
+  app.add_option("--max-requests", o.max_requests,
                  "requests that wait or are in work at once; more are told to come later")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 
 #include "cli/session.h"
 #include "request/sampling_json.h"
@@ -46,31 +46,18 @@ Status read_message(const JsonRef& json, const std::string& folder, Request& req
   return Status::ok();
 }
 
-constexpr std::string_view kKnown[] = {"id",
-                                       "messages",
-                                       "prompt",
-                                       "class",
-                                       "max_tokens",
-                                       "min_tokens",
-                                       "temperature",
-                                       "top_k",
-                                       "top_p",
-                                       "min_p",
-                                       "typical_p",
-                                       "repetition_penalty",
-                                       "presence_penalty",
-                                       "frequency_penalty",
-                                       "seed",
-                                       "n",
-                                       "stop",
-                                       "ignore_eos"};
+constexpr std::string_view kOwn[] = {"id", "messages", "prompt", "class"};
 
 /// A field that is misspelt must not be left out in silence.
 Status check_fields(const JsonRef& line) {
+  const auto is_in = [](std::span<const std::string_view> names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   for (const Json::Member& member : line.json().members()) {
-    if (std::find(std::begin(kKnown), std::end(kKnown), member.first) != std::end(kKnown)) continue;
+    if (is_in(kOwn, member.first) || is_in(sampling_fields(), member.first)) continue;
     return line.at(member.first)
-        .error(fmt::format("unknown field; known are {}", fmt::join(kKnown, ", ")));
+        .error(fmt::format("unknown field; known are {}, {}", fmt::join(kOwn, ", "),
+                           fmt::join(sampling_fields(), ", ")));
   }
   return Status::ok();
 }

@@ -196,24 +196,6 @@ class Batch {
   int64_t failed_line_ = 0;
 };
 
-void print_memory(const MemoryPlan& plan) {
-  const auto bytes = [](uint64_t n) { return human_bytes(static_cast<double>(n)); };
-  fmt::print(stderr,
-             "memory: weights {}, KV cache {}, workspace {}; with media and requests at most {}\n",
-             bytes(plan.weight_bytes), bytes(plan.kv_bytes),
-             bytes(plan.workspace_bytes + plan.encode_bytes), bytes(plan.at_most()));
-}
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> out;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    out.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
 struct FileCloser {
   void operator()(std::FILE* file) const {
     if (file != stdout) std::fclose(file);

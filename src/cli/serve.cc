@@ -51,16 +51,13 @@ void print_ready(const ServeOptions& options, const ServedModel& model, const Me
   const bool v6 = options.listen.host.find(':') != std::string::npos;
   const std::string url =
       fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.listen.host, v6 ? "]" : "", port);
-  const auto bytes = [](uint64_t n) { return human_bytes(static_cast<double>(n)); };
-  fmt::print(
-      stderr,
-      "{}ready{} {} at {}\n"
-      "memory: weights {}, KV cache {}, workspace {}; with media and requests at most {}\n"
-      "try:  curl {}/v1/chat/completions {}-d '{{\"model\": \"{}\", \"messages\": "
-      "[{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'\n",
-      c.green, c.reset, model.names.front(), url, bytes(plan.weight_bytes), bytes(plan.kv_bytes),
-      bytes(plan.workspace_bytes + plan.encode_bytes), bytes(plan.at_most()), url,
-      options.key_file.empty() ? "" : "-H 'Authorization: Bearer KEY' ", model.names.front());
+  fmt::print(stderr, "{}ready{} {} at {}\n", c.green, c.reset, model.names.front(), url);
+  print_memory(plan);
+  fmt::print(stderr,
+             "try:  curl {}/v1/chat/completions {}-d '{{\"model\": \"{}\", \"messages\": "
+             "[{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'\n",
+             url, options.key_file.empty() ? "" : "-H 'Authorization: Bearer KEY' ",
+             model.names.front());
 }
 
 /// Without keys nobody but this machine may ask.
@@ -112,7 +109,7 @@ Status run_serve(const ServeOptions& options) {
                     .context_tokens = session->context_tokens(),
                     .loaded = std::time(nullptr)};
   model.names.insert(model.names.end(), options.aliases.begin(), options.aliases.end());
-  model.engine = session->start();
+  model.engine = session->start(options.max_requests);
   Service service({model}, access);
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,

@@ -13,6 +13,7 @@ struct ServeOptions {
   SessionOptions session;
   std::vector<std::string> aliases;  ///< further names of the model; its first is its folder's
   std::string key_file;              ///< of AccessControl; empty: no keys, and loopback only
+  size_t max_requests = PrepLimits().max_open;  ///< waiting or in work at once
   http::ListenOptions listen;
   http::ServerLimits limits;
   int drain_s = 30;  ///< for what is being answered when the server is told to end

@@ -42,16 +42,14 @@ std::string base64_of_file(const char* path) {
 class Serve : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    session_ =
-        Session::open({.model = "models/demo", .max_sequences = 4, .max_requests = kMaxRequests})
-            .value();
+    session_ = Session::open({.model = "models/demo", .max_sequences = 4}).value();
     ServedModel model{.names = {"demo", "other"},
                       .engine = nullptr,
                       .prep = session_->shared_prep(),
                       .defaults = default_sampling(session_->runner().model().spec),
                       .context_tokens = session_->context_tokens(),
                       .loaded = 1};
-    model.engine = session_->start();
+    model.engine = session_->start(kMaxRequests);
     engine_ = model.engine;
     model_ = std::make_unique<ServedModel>(model);
     service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_);

@@ -8,6 +8,7 @@
 #include "backends/backend_list.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cli/terminal.h"
 #include "text/answer_text.h"
 
 namespace triptych::cli {
@@ -26,7 +27,6 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   TRIPTYCH_ASSIGN_OR_RETURN(const LogLevel level,
                             parse_log_level(engine_options.settings.log_level));
   set_log_level(level);
-  session->max_requests_ = options.max_requests;
   engine_options.limits.context_tokens = options.context_tokens;
   engine_options.limits.max_sequences = options.max_sequences;
   engine_options.limits.memory_cap_bytes = options.memory_cap_bytes;
@@ -126,10 +126,18 @@ Result<Answer> Session::run(PreparedRequest prepared, std::optional<Timeline> be
   return answer;
 }
 
-std::unique_ptr<MultiModalEngine> Session::start() {
-  const PrepLimits limits{.max_open = max_requests_,
+std::unique_ptr<MultiModalEngine> Session::start(size_t max_requests) {
+  const PrepLimits limits{.max_open = max_requests,
                           .max_host_bytes = runner().plan().media.request_bytes};
   return std::make_unique<MultiModalEngine>(std::move(engine_), preparer_, limits);
+}
+
+void print_memory(const MemoryPlan& plan) {
+  const auto bytes = [](uint64_t n) { return human_bytes(static_cast<double>(n)); };
+  fmt::print(stderr,
+             "memory: weights {}, KV cache {}, workspace {}; with media and requests at most {}\n",
+             bytes(plan.weight_bytes), bytes(plan.kv_bytes),
+             bytes(plan.workspace_bytes + plan.encode_bytes), bytes(plan.at_most()));
 }
 
 Result<MediaItem> load_media(const std::string& path) {

@@ -22,9 +22,8 @@ struct SessionOptions {
   std::string trace_file;          ///< trace events of requests, steps and threads (TraceWriter)
   int64_t context_tokens = 0;      ///< 0: the model's
   int64_t max_sequences = 1;       ///< in work at once
-  size_t max_requests = PrepLimits().max_open;  ///< waiting or in work at once, once start()ed
-  uint64_t memory_cap_bytes = 0;                ///< of the whole plan; 0: none
-  bool caches = true;  ///< keep pixels, features and KV of earlier requests
+  uint64_t memory_cap_bytes = 0;   ///< of the whole plan; 0: none
+  bool caches = true;              ///< keep pixels, features and KV of earlier requests
 };
 
 /// A finished answer.
@@ -54,7 +53,8 @@ class Session {
 
   /// Hands the engine over to threads of its own. engine(), runner() and answer() must not be used
   /// for requests any more; the session outlives what is returned.
-  std::unique_ptr<MultiModalEngine> start();
+  /// It takes `max_requests` at once, waiting or in work.
+  std::unique_ptr<MultiModalEngine> start(size_t max_requests = PrepLimits().max_open);
 
   const Preprocessor& prep() const { return *prep_; }
   std::shared_ptr<const Preprocessor> shared_prep() const { return prep_; }
@@ -74,9 +74,11 @@ class Session {
   std::shared_ptr<const Preprocessor> prep_;
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<const MediaPreparer> preparer_;
-  size_t max_requests_ = 0;
   std::unique_ptr<TensorTrace> tensor_trace_;
 };
+
+/// Tells on stderr what the plan takes.
+void print_memory(const MemoryPlan& plan);
 
 /// Reads an encoded picture from disk; errors name the file.
 Result<MediaItem> load_media(const std::string& path);

@@ -2,6 +2,24 @@
 
 namespace triptych {
 
+std::span<const std::string_view> sampling_fields() {
+  static constexpr std::string_view kFields[] = {"max_tokens",
+                                                 "min_tokens",
+                                                 "temperature",
+                                                 "top_k",
+                                                 "top_p",
+                                                 "min_p",
+                                                 "typical_p",
+                                                 "repetition_penalty",
+                                                 "presence_penalty",
+                                                 "frequency_penalty",
+                                                 "seed",
+                                                 "n",
+                                                 "stop",
+                                                 "ignore_eos"};
+  return kFields;
+}
+
 Status read_sampling(const JsonRef& json, SamplingParams& out) {
   TRIPTYCH_ASSIGN_OR_RETURN(out.max_tokens, json.get_int("max_tokens", out.max_tokens));
   TRIPTYCH_ASSIGN_OR_RETURN(out.temperature, json.get_number("temperature", out.temperature));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/file.h"
+
 namespace triptych {
 namespace {
 
@@ -61,10 +63,10 @@ std::optional<Blake3Hash> parse_hash(std::string_view text) {
 
 Status AccessControl::load(std::string_view text, const std::string& source) {
   std::vector<std::pair<std::string, Blake3Hash>> read;
-  for (int64_t number = 1; !text.empty(); ++number) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  int64_t number = 0;
+  for (const std::string_view whole_line : lines_of(text)) {
+    ++number;
+    const std::string_view line = trimmed(whole_line);
     if (line.empty() || line.front() == '#') continue;
     const size_t name_end = std::min(line.find_first_of(kBlanks), line.size());
     const std::string name(line.substr(0, name_end));
@@ -105,10 +107,8 @@ bool AccessControl::is_open() const {
 std::optional<Caller> AccessControl::identify(const http::Request& request) const {
   const std::string* value = request.header("Authorization");
   if (value == nullptr || value->size() <= kBearer.size()) return std::nullopt;
-  std::string scheme = value->substr(0, kBearer.size());
-  std::transform(scheme.begin(), scheme.end(), scheme.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (scheme != kBearer) return std::nullopt;
+  const std::string_view scheme = std::string_view(*value).substr(0, kBearer.size());
+  if (!http::equal_ignoring_case(scheme, kBearer)) return std::nullopt;
   const Blake3Hash hash = hash_of(trimmed(std::string_view(*value).substr(kBearer.size())));
   const std::lock_guard lock(mutex_);
   std::optional<Caller> found;

@@ -109,40 +109,41 @@ const std::vector<Service::Route>& Service::routes() {
   return kRoutes;
 }
 
-const Service::Route* Service::route_of(const http::Request& request) {
-  for (const Route& route : routes()) {
-    // HEAD is GET without the body, which the connection leaves out.
-    const bool fits =
-        request.method == route.method || (request.method == "HEAD" && *route.method == 'G');
-    if (fits && request.path == route.path) return &route;
+Service::Look Service::look_at(const http::Request& request) const {
+  Look out;
+  if (!access_.is_open() && request.path != kOpenPath) {
+    std::optional<Caller> caller = access_.identify(request);
+    if (!caller) {
+      out.refusal =
+          openai::error_response(401, "this needs a key of this server: Authorization: Bearer KEY");
+      out.refusal->headers.push_back({"WWW-Authenticate", "Bearer"});
+      return out;
+    }
+    out.caller = std::move(*caller);
   }
-  return nullptr;
-}
-
-std::optional<http::Response> Service::refusal_of(const http::Request& request) const {
-  if (!access_.is_open() && request.path != kOpenPath && !access_.identify(request)) {
-    http::Response refusal =
-        openai::error_response(401, "this needs a key of this server: Authorization: Bearer KEY");
-    refusal.headers.push_back({"WWW-Authenticate", "Bearer"});
-    return refusal;
-  }
-  if (route_of(request) != nullptr) return std::nullopt;
   std::set<std::string_view> methods;
   for (const Route& route : routes()) {
-    if (request.path == route.path) methods.insert(route.method);
+    if (request.path != route.path) continue;
+    methods.insert(route.method);
+    // HEAD is GET without the body, which the connection leaves out.
+    if (request.method == route.method || (request.method == "HEAD" && *route.method == 'G')) {
+      out.route = &route;
+      return out;
+    }
   }
   if (methods.empty()) {
-    return openai::error_response(404, fmt::format("there is nothing at {}", request.path));
+    out.refusal = openai::error_response(404, fmt::format("there is nothing at {}", request.path));
+    return out;
   }
   const std::string allowed = fmt::format("{}", fmt::join(methods, ", "));
-  http::Response refusal = openai::error_response(
+  out.refusal = openai::error_response(
       405, fmt::format("{} takes {}, not {}", request.path, allowed, request.method));
-  refusal.headers.push_back({"Allow", allowed});
-  return refusal;
+  out.refusal->headers.push_back({"Allow", allowed});
+  return out;
 }
 
 std::optional<http::Response> Service::admit(const http::Request& head) {
-  std::optional<http::Response> refusal = refusal_of(head);
+  std::optional<http::Response> refusal = look_at(head).refusal;
   if (refusal) {
     refusal->headers.push_back({"x-request-id", given_id(head).value_or(new_id("req_"))});
   }
@@ -152,13 +153,9 @@ std::optional<http::Response> Service::admit(const http::Request& head) {
 void Service::handle(http::Request request, std::shared_ptr<Exchange> exchange) {
   std::string id = given_id(request).value_or(new_id("req_"));
   exchange = std::make_shared<IdentifiedExchange>(std::move(exchange), std::move(id));
-  // Once more: keys may have changed while the body came.
-  if (std::optional<http::Response> refusal = refusal_of(request)) {
-    return exchange->respond(std::move(*refusal));
-  }
-  const Route* route = route_of(request);
-  Caller caller = access_.identify(request).value_or(Caller{});
-  (this->*route->answer)({std::move(request), std::move(caller), std::move(exchange)});
+  Look look = look_at(request);  // once more: keys may have changed while the body came
+  if (look.refusal) return exchange->respond(std::move(*look.refusal));
+  (this->*look.route->answer)({std::move(request), std::move(look.caller), std::move(exchange)});
 }
 
 void Service::live(Call call) { respond_json(*call.exchange, health_json("live")); }
@@ -205,10 +202,9 @@ void Service::answer(const Call& call, AnswerForm form) {
 
 Status Service::start(const Call& call, AnswerForm form) {
   const double start_ms = steady_ms();
-  TRIPTYCH_ASSIGN_OR_RETURN(const Json json, parse_json(call.request.body, kJsonLimits));
-  const JsonRef body(json, std::string(openai::kBody));
-  TRIPTYCH_ASSIGN_OR_RETURN(const std::string name, openai::read_model_name(body));
-  TRIPTYCH_ASSIGN_OR_RETURN(const ServedModel* model, find(name));
+  TRIPTYCH_ASSIGN_OR_RETURN(const Asked asked_of, read_body(call.request));
+  const JsonRef body(asked_of.json, std::string(openai::kBody));
+  const ServedModel* model = asked_of.model;
   const bool is_chat = form == AnswerForm::kChat;
   TRIPTYCH_ASSIGN_OR_RETURN(openai::Call asked,
                             is_chat ? openai::read_chat_call(body, model->defaults)
@@ -223,7 +219,7 @@ Status Service::start(const Call& call, AnswerForm form) {
   call.exchange->on_gone(cancel);
   openai::AnswerHead head{.form = form,
                           .id = new_id(is_chat ? "chatcmpl-" : "cmpl-"),
-                          .model = name,
+                          .model = asked_of.name,
                           .created = seconds_now(),
                           .stream = asked.stream,
                           .include_usage = asked.include_usage,
@@ -234,17 +230,29 @@ Status Service::start(const Call& call, AnswerForm form) {
   return Status::ok();
 }
 
-void Service::tokenize(Call call) { respond_result(*call.exchange, token_answer(call, false)); }
+void Service::tokenize(Call call) { respond_result(*call.exchange, tokens_of(call.request)); }
 
-void Service::detokenize(Call call) { respond_result(*call.exchange, token_answer(call, true)); }
+void Service::detokenize(Call call) { respond_result(*call.exchange, text_of(call.request)); }
 
-Result<Json> Service::token_answer(const Call& call, bool to_text) const {
-  TRIPTYCH_ASSIGN_OR_RETURN(const Json json, parse_json(call.request.body, kJsonLimits));
-  const JsonRef body(json, std::string(openai::kBody));
-  TRIPTYCH_ASSIGN_OR_RETURN(const std::string name, openai::read_model_name(body));
-  TRIPTYCH_ASSIGN_OR_RETURN(const ServedModel* model, find(name));
-  if (to_text) return openai::detokenize(body, model->prep->tokenizer());
-  return openai::tokenize(body, *model->prep, model->context_tokens);
+Result<Json> Service::tokens_of(const http::Request& request) const {
+  TRIPTYCH_ASSIGN_OR_RETURN(const Asked asked, read_body(request));
+  const JsonRef body(asked.json, std::string(openai::kBody));
+  return openai::tokenize(body, *asked.model->prep, asked.model->context_tokens);
+}
+
+Result<Json> Service::text_of(const http::Request& request) const {
+  TRIPTYCH_ASSIGN_OR_RETURN(const Asked asked, read_body(request));
+  const JsonRef body(asked.json, std::string(openai::kBody));
+  return openai::detokenize(body, asked.model->prep->tokenizer());
+}
+
+Result<Service::Asked> Service::read_body(const http::Request& request) const {
+  Asked out;
+  TRIPTYCH_ASSIGN_OR_RETURN(out.json, parse_json(request.body, kJsonLimits));
+  const JsonRef body(out.json, std::string(openai::kBody));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.name, openai::read_model_name(body));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.model, find(out.name));
+  return out;
 }
 
 Result<const ServedModel*> Service::find(const std::string& name) const {

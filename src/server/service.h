@@ -50,8 +50,13 @@ class Service {
     void (Service::*answer)(Call);
   };
   static const std::vector<Route>& routes();
-  static const Route* route_of(const http::Request& request);
-  std::optional<http::Response> refusal_of(const http::Request& request) const;
+  /// What a request's head says of it: who asks for what, or why it is refused.
+  struct Look {
+    Caller caller;
+    const Route* route = nullptr;
+    std::optional<http::Response> refusal;
+  };
+  Look look_at(const http::Request& request) const;
 
   void live(Call call);
   void ready(Call call);
@@ -62,7 +67,15 @@ class Service {
   void detokenize(Call call);
   void answer(const Call& call, openai::AnswerForm form);
   Status start(const Call& call, openai::AnswerForm form);
-  Result<Json> token_answer(const Call& call, bool to_text) const;
+  /// A body that names one of our models.
+  struct Asked {
+    Json json;
+    std::string name;
+    const ServedModel* model = nullptr;
+  };
+  Result<Asked> read_body(const http::Request& request) const;
+  Result<Json> tokens_of(const http::Request& request) const;
+  Result<Json> text_of(const http::Request& request) const;
   Result<const ServedModel*> find(const std::string& name) const;
   std::string new_id(const char* prefix);
 

@@ -5,14 +5,15 @@
 
 namespace triptych::http {
 
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
 const std::string* Request::header(std::string_view name) const {
-  const auto same_letter = [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  };
   for (const Header& h : headers) {
-    if (std::equal(h.name.begin(), h.name.end(), name.begin(), name.end(), same_letter)) {
-      return &h.value;
-    }
+    if (equal_ignoring_case(h.name, name)) return &h.value;
   }
   return nullptr;
 }

@@ -9,6 +9,9 @@
 
 namespace triptych::http {
 
+/// Of ASCII text, as names of headers and schemes are compared.
+bool equal_ignoring_case(std::string_view a, std::string_view b);
+
 struct Header {
   std::string name;
   std::string value;

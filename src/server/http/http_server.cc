@@ -175,7 +175,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// A long body is worked through on another thread: health must answer meanwhile.
   void hand_over(Request request, const std::shared_ptr<Outbox>& outbox) {
-    auto handle = std::make_shared<OutboxHandle>(outbox, shared_->callbacks.refusal(500, kFault));
+    auto handle = std::make_shared<OutboxHandle>(
+        outbox, [shared = shared_] { return shared->callbacks.refusal(500, kFault); });
     if (request.body.size() < shared_->limits.long_body_bytes) {
       return call_handler(*shared_, std::move(request), std::move(handle));
     }

@@ -53,11 +53,17 @@ void Outbox::on_gone(std::function<void()> gone) {
   gone();
 }
 
-void Outbox::abandon(Response error) {
+void Outbox::abandon(const std::function<Response()>& make_error) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
-  if (!begun_) head_ = std::move(error);
   broken_ = begun_;
+  if (!begun_) {
+    try {
+      head_ = make_error();
+    } catch (...) {  // a destructor calls: without memory for an answer, the connection is cut
+      broken_ = true;
+    }
+  }
   begun_ = ended_ = true;
   wake();
 }

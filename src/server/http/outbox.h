@@ -24,8 +24,9 @@ class Outbox {
   bool write(std::string_view piece);
   void finish();
   void on_gone(std::function<void()> gone);
-  /// Nobody will answer any more: `error` is the answer unless one has begun, which is cut then.
-  void abandon(Response error);
+  /// Nobody will answer any more: `make_error` makes the answer unless one has begun, which is cut
+  /// then.
+  void abandon(const std::function<Response()>& make_error);
 
   /// For the connection.
   struct Ready {
@@ -62,9 +63,9 @@ class Outbox {
 /// What the handler holds of an answer.
 class OutboxHandle final : public Exchange {
  public:
-  OutboxHandle(std::shared_ptr<Outbox> outbox, Response error)
-      : outbox_(std::move(outbox)), error_(std::move(error)) {}
-  ~OutboxHandle() override { outbox_->abandon(std::move(error_)); }
+  OutboxHandle(std::shared_ptr<Outbox> outbox, std::function<Response()> make_error)
+      : outbox_(std::move(outbox)), make_error_(std::move(make_error)) {}
+  ~OutboxHandle() override { outbox_->abandon(make_error_); }
 
   void respond(Response response) override { outbox_->respond(std::move(response)); }
   void start_stream(Response head) override { outbox_->start_stream(std::move(head)); }
@@ -74,7 +75,7 @@ class OutboxHandle final : public Exchange {
 
  private:
   std::shared_ptr<Outbox> outbox_;
-  Response error_;
+  std::function<Response()> make_error_;
 };
 
 }  // namespace triptych::http

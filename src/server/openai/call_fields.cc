@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 
@@ -13,33 +12,21 @@
 namespace triptych::openai {
 namespace {
 
-constexpr auto kCommon = std::to_array<std::string_view>({"model",
-                                                          "stream",
-                                                          "stream_options",
-                                                          "max_tokens",
-                                                          "max_completion_tokens",
-                                                          "min_tokens",
-                                                          "temperature",
-                                                          "top_k",
-                                                          "top_p",
-                                                          "min_p",
-                                                          "typical_p",
-                                                          "repetition_penalty",
-                                                          "presence_penalty",
-                                                          "frequency_penalty",
-                                                          "logit_bias",
-                                                          "seed",
-                                                          "n",
-                                                          "stop",
-                                                          "ignore_eos",
-                                                          "logprobs",
-                                                          "top_logprobs",
-                                                          "response_format"});
+// Beside the sampling fields.
+constexpr std::string_view kCommon[] = {
+    "model",      "stream",   "stream_options", "max_completion_tokens",
+    "logit_bias", "logprobs", "top_logprobs",   "response_format"};
 
 // What clients send that changes nothing of an answer here.
-constexpr auto kIgnored = std::to_array<std::string_view>(
-    {"user", "metadata", "store", "service_tier", "prompt_cache_key", "safety_identifier",
-     "reasoning_effort", "verbosity", "parallel_tool_calls"});
+constexpr std::string_view kIgnored[] = {"user",
+                                         "metadata",
+                                         "store",
+                                         "service_tier",
+                                         "prompt_cache_key",
+                                         "safety_identifier",
+                                         "reasoning_effort",
+                                         "verbosity",
+                                         "parallel_tool_calls"};
 
 // Fields of what is not there yet, and the values that ask for nothing of it.
 bool asks_for_nothing(std::string_view field, const Json& value) {
@@ -60,11 +47,13 @@ bool is_in(std::span<const std::string_view> names, std::string_view name) {
 Status check_fields(const JsonRef& body, std::span<const std::string_view> own) {
   for (const Json::Member& member : body.json().members()) {
     if (is_in(own, member.first) || is_in(kCommon, member.first)) continue;
+    if (is_in(sampling_fields(), member.first)) continue;
     if (is_in(kIgnored, member.first)) continue;
     if (asks_for_nothing(member.first, member.second)) continue;
     return body.at(member.first)
-        .error(fmt::format("this field or value is not supported; known fields are {}, {}",
-                           fmt::join(own, ", "), fmt::join(kCommon, ", ")));
+        .error(fmt::format("this field or value is not supported; known fields are {}, {}, {}",
+                           fmt::join(own, ", "), fmt::join(kCommon, ", "),
+                           fmt::join(sampling_fields(), ", ")));
   }
   return Status::ok();
 }
