@@ -53,8 +53,9 @@ class Reader:
             positions += range(start, start + len(asked) + len(answer))
             conversations += [number] * (len(asked) + len(answer))
             tokens += asked + answer
-        batch = (torch.tensor(t)[None] for t in (tokens, positions, conversations))
-        h, *_ = self.model.hidden(pictures[None], *batch)
+        batch = [torch.tensor(t)[None] for t in (tokens, positions, conversations)]
+        unnamed = torch.full_like(batch[0], -1)  # places matter to the losses alone
+        h, *_ = self.model.hidden(pictures[None], *batch, unnamed, unnamed)
         likeliest = (network.rms_norm(h, self.weights['l.norm']) @ self.weights['l.embed'].T).argmax(-1)[0].tolist()
         for at, n in spans:
             said = likeliest[at:at + n]

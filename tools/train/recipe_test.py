@@ -3,6 +3,7 @@
 What must hold for the held-out figures to mean something: unseen wording is unseen, answers are true and balanced, and
 the trainer's weights are exactly those of the checkpoint.
 """
+import json
 import os
 import random
 import tempfile
@@ -11,11 +12,13 @@ from collections import Counter
 from itertools import chain
 
 import torch
+from PIL import Image
 from tokenizers import Tokenizer
 
 import checkpoint
 import free_phrasings
 import phrasings
+import quick_eval
 from batches import CHARACTER, PLACE_GRID, PREFIX, ROW, TASK, TOKEN, Batches, PieceTokenizer, place_of, told_in
 from questions import MIX, Asker
 from render import Renderer, scene_arrays
@@ -23,7 +26,8 @@ from scenes import GAP, Scene
 from vocabulary import ASSISTANT, END, NO, TASKS, YES
 from wordings import CLAUSES, COMMANDS, QUESTIONS, SENTENCES, WORDINGS
 
-DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'models', 'demo')
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+DEMO, HELD_OUT = os.path.join(ROOT, 'models', 'demo'), os.path.join(ROOT, 'tests', 'eval', 'demo')
 
 
 ADDED = set(' '.join(phrasings.FILLERS).split())
@@ -197,6 +201,15 @@ class Checkpoints(unittest.TestCase):
             a, b = (load_file(os.path.join(f, 'model.safetensors')) for f in (folder, DEMO))
         self.assertEqual(a.keys(), b.keys())
         self.assertTrue(all(torch.equal(a[k], b[k]) for k in a))
+
+    def test_the_quick_evaluation_reads_answers_off_the_network(self):
+        with open(os.path.join(HELD_OUT, 'questions.jsonl')) as f:
+            rows = [row for row in map(json.loads, f) if row['task'] == 'shape'][:2]
+        reader = quick_eval.Reader(DEMO, None, torch.float32)
+        with torch.inference_mode():
+            for row in rows:
+                picture = reader.features(Image.open(os.path.join(HELD_OUT, row['images'][0])))
+                self.assertEqual(list(reader.answers(picture, [row])), [row['answer']])
 
 
 if __name__ == '__main__':
