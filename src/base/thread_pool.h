@@ -23,7 +23,9 @@ class ThreadPool {
 
   int size() const { return n_threads_; }
 
-  /// Calls f(worker) once for each worker in [0, size()), at the same time, and waits for all.
+  /// Calls f(worker) once for each worker in [0, size()) and waits for all: at the same time where
+  /// there are cores for it. The share of a worker that has not begun when the caller is done with
+  /// its own is done by the caller; so no share may wait for another.
   template <typename F>
   void run(F&& f) {
     using Fn = std::remove_reference_t<F>;
@@ -69,8 +71,14 @@ class ThreadPool {
 
  private:
   using Job = void (*)(void* context, int worker);
+  struct alignas(64) Share {
+    std::atomic<uint32_t> taken{0};  // the last job of which somebody took this share
+  };
+
   void run_raw(Job job, void* context);
   void work(int worker);
+  /// Whether this share of this job is the caller's to do: true for the first who asks.
+  bool take_share(int worker, uint32_t epoch);
 
   int n_threads_;
   Job job_ = nullptr;
@@ -80,6 +88,7 @@ class ThreadPool {
   alignas(64) std::atomic<int> pending_{0};
   alignas(64) std::atomic<int> sleeping_{0};
   std::atomic<bool> stop_{false};
+  std::vector<Share> shares_;
   std::vector<std::thread> threads_;
 };
 

@@ -89,6 +89,18 @@ TEST(ThreadPool, WakesSleepingWorkers) {
   EXPECT_EQ(calls.load(), 60);
 }
 
+// More threads than cores, as beside other programs: nobody waits for a worker that gets no core,
+// and every share is still done once.
+TEST(ThreadPool, SharesOfLateWorkersAreDoneByTheCaller) {
+  constexpr int kThreads = 64;
+  ThreadPool pool(kThreads);
+  std::vector<int> calls(kThreads, 0);
+  for (int round = 0; round < 200; ++round) {
+    pool.run([&](int worker) { calls[static_cast<size_t>(worker)] += 1; });
+  }
+  for (int c : calls) EXPECT_EQ(c, 200);
+}
+
 TEST(ThreadPool, StartsAndStopsRepeatedly) {
   for (int round = 0; round < 50; ++round) {
     ThreadPool pool(1 + round % 5);
