@@ -182,6 +182,32 @@ TEST(Plan, TextDoesNotWaitForThePictureThatCameBefore) {
   EXPECT_EQ(plan.rows[0].id, 2u);
 }
 
+TEST(Plan, AloneASliceOfPrefillMakesReadingTheWeightsASmallPart) {
+  Snapshot snapshot = pool(1000);
+  SequenceState alone = waiting(1, 900, 50);
+  alone.media = {picture(10, 800, 24, 100)};  // longer than a chunk: it may be cut
+  alone.media[0].encoded = true;
+  run(snapshot, alone);
+  const SchedulerConfig config;
+  StepShape row;
+  row.add_prefill(1, 0);
+  const double row_ms = kPredictors.cost.predict_ms(row);
+  const StepPlan whole = plan_step(snapshot, config, kPredictors);
+  EXPECT_GT(whole.predicted_ms, 5 * row_ms);
+  EXPECT_LE(whole.predicted_ms, 6 * row_ms + 0.1);
+
+  SequenceState other = waiting(2, 900, 50);
+  other.media = {picture(10, 800, 24, 100)};
+  run(snapshot, other);
+  EXPECT_LE(plan_step(snapshot, config, kPredictors).predicted_ms, 2 * row_ms + 0.1);
+
+  snapshot.running.pop_back();
+  SchedulerConfig strict;
+  strict.classes[static_cast<size_t>(ServiceClass::kInteractive)].ttft_ms = 160;
+  EXPECT_LE(plan_step(snapshot, strict, kPredictors).predicted_ms, 40.1)
+      << "whoever comes next can still make its first token in time";
+}
+
 TEST(Plan, OneItemOfTwoRequestsIsEncodedOnce) {
   Snapshot snapshot = pool(1000);
   for (const uint64_t id : {1, 2}) {

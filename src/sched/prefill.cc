@@ -46,23 +46,38 @@ bool begins(const SequenceState& state) {
   return next->encoded && state.n_cached <= next->position;
 }
 
+// Nobody but this sequence has anything to do: whoever comes next waits for one step.
+bool is_alone(const StepDraft& draft) {
+  return draft.active.size() == 1 && draft.snapshot.running.size() + draft.plan.admit.size() == 1 &&
+         draft.snapshot.waiting.size() == draft.plan.admit.size();
+}
+
+// Time of a slice of prefill. Without decode rows it pays for reading the weights, and must be
+// worth that; alone it may make them a small part, while that keeps no newcomer from its target.
+double paced_slice_ms(const StepDraft& draft, const SequenceState& state) {
+  constexpr double kReads = 2;
+  constexpr double kReadsAlone = 6;
+  const CostModel& cost = draft.predictors.cost;
+  StepShape row = draft.plan.rows_shape;
+  row.add_prefill(1, static_cast<double>(state.n_cached));
+  const double row_ms = cost.predict_ms(row);
+  const double slice = std::max(
+      cost.predict_ms(draft.plan.rows_shape) + draft.config.encode_slice_ms, kReads * row_ms);
+  if (!is_alone(draft)) return slice;
+  const double newcomer = draft.config.policy(ServiceClass::kInteractive).ttft_ms / 4;
+  return std::max(slice, std::min(kReadsAlone * row_ms, newcomer));
+}
+
 // Rows of a sequence with media that are paced: a slice at most, or one span that goes whole. What
 // has just been encoded begins at once and is earned afterwards.
 int64_t paced_chunk(const StepDraft& draft, const SequenceState& state, int64_t most,
                     const Left& left) {
   if (!draft.plan.encode.empty()) return 0;
   if (draft.media_must_wait() && !begins(state)) return 0;
-  const SchedulerConfig& config = draft.config;
-  const CostModel& cost = draft.predictors.cost;
-  const StepShape& shape = draft.plan.rows_shape;
-  StepShape row = shape;
-  row.add_prefill(1, static_cast<double>(state.n_cached));
-  // Without decode rows the slice pays for reading the weights, and must be worth that.
-  const double slice =
-      std::max(cost.predict_ms(shape) + config.encode_slice_ms, 2 * cost.predict_ms(row));
-  const int64_t in_time =
-      cost.prefill_rows_within(shape, state.n_cached, most, std::min(left.time_ms, slice));
-  const int64_t n = legal_chunk(state, in_time, config.chunk_rows);
+  const int64_t in_time = draft.predictors.cost.prefill_rows_within(
+      draft.plan.rows_shape, state.n_cached, most,
+      std::min(left.time_ms, paced_slice_ms(draft, state)));
+  const int64_t n = legal_chunk(state, in_time, draft.config.chunk_rows);
   return n > 0 || draft.has_prefill() ? n : forced_chunk(draft, state, most, left);
 }
 
