@@ -24,7 +24,9 @@ Result<RequestCost> MediaPreparer::cost(const Request& request) const {
   }
   // A token is about a byte of text at least, or a row of a media item.
   uint64_t text_bytes = request.raw_prompt.size();
+  if (!request.tools.is_null()) text_bytes += request.tools.dump().size();
   for (const RequestMessage& message : request.messages) {
+    if (!message.tool_calls.is_null()) text_bytes += message.tool_calls.dump().size();
     for (const RequestPart& part : message.parts) text_bytes += part.text.size();
   }
   out.host_bytes +=

@@ -29,6 +29,9 @@ Result<std::shared_ptr<const Tokenizer>> load_gguf_tokenizer(const Checkpoint& c
 ChatMessage to_chat_message(const RequestMessage& message, const std::vector<MediaItem>& media) {
   ChatMessage out;
   out.role = message.role;
+  out.tool_calls = message.tool_calls;
+  out.tool_call_id = message.tool_call_id;
+  out.name = message.name;
   for (const RequestPart& part : message.parts) {
     if (!part.media) {
       out.parts.push_back(MessagePart::of_text(part.text));
@@ -75,8 +78,10 @@ Result<std::unique_ptr<Preprocessor>> Preprocessor::load(const Checkpoint& check
   }
   if (chat_template.is_ok()) {
     prep->chat_template_ = *chat_template;
+    prep->tool_calls_ = find_tool_call_format(**chat_template);
   } else if (chat_template.status().code() == StatusCode::kNotFound) {
     prep->no_template_ = chat_template.status();
+    prep->tool_calls_ = chat_template.status();
   } else {
     return chat_template.status();
   }
@@ -121,6 +126,7 @@ Result<EncodedPrompt> Preprocessor::encode(const Request& request) const {
   }
   if (chat_template_ == nullptr) return no_template_;
   ChatPrompt prompt;
+  prompt.tools = request.tools;
   for (const RequestMessage& message : request.messages) {
     prompt.messages.push_back(to_chat_message(message, request.media));
   }

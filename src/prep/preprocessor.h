@@ -12,6 +12,7 @@
 #include "text/chat_template.h"
 #include "text/grammar_constraint.h"
 #include "text/tokenizer.h"
+#include "text/tool_calls.h"
 #include "weights/checkpoint.h"
 
 namespace triptych {
@@ -61,6 +62,8 @@ class Preprocessor {
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
+  /// How the model writes calls of tools; kUnsupported or kNotFound when its template has none.
+  const Result<ToolCallFormat>& tool_calls() const { return tool_calls_; }
   bool has_chat_template() const { return chat_template_ != nullptr; }
   const std::optional<ImageRecipe>& recipe() const { return recipe_; }
 
@@ -77,6 +80,7 @@ class Preprocessor {
   std::shared_ptr<const ChatTemplate> chat_template_;
   std::unique_ptr<const GrammarConstraints> grammars_;
   Status no_template_;  ///< why there is none
+  Result<ToolCallFormat> tool_calls_ = ToolCallFormat{};
   std::optional<ImageRecipe> recipe_;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "core/tensor.h"
 #include "core/tensor_registry.h"
 #include "request/sampling_params.h"
@@ -28,8 +29,11 @@ struct RequestPart {
 };
 
 struct RequestMessage {
-  std::string role;
-  std::vector<RequestPart> parts;
+  std::string role = {};
+  std::vector<RequestPart> parts = {};
+  Json tool_calls = {};           ///< of an assistant, as the OpenAI API has them; or null
+  std::string tool_call_id = {};  ///< of a tool: the call that this is the result of
+  std::string name = {};          ///< of whoever speaks, where templates show it
 };
 
 /// What a user asks, typed and validated once.
@@ -37,6 +41,7 @@ struct Request {
   std::vector<RequestMessage> messages;  ///< a conversation, or
   std::string raw_prompt;                ///< text taken as it is when there are no messages
   std::vector<MediaItem> media;
+  Json tools = {};  ///< what may be called: definitions as the OpenAI API has them; or null
   SamplingParams sampling;
 };
 

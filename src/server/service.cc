@@ -209,6 +209,24 @@ Status Service::start(const Call& call, AnswerForm form) {
   TRIPTYCH_ASSIGN_OR_RETURN(openai::Call asked,
                             is_chat ? openai::read_chat_call(body, model->defaults)
                                     : openai::read_completion_call(body, model->defaults));
+  openai::AnswerHead head{.form = form,
+                          .id = new_id(is_chat ? "chatcmpl-" : "cmpl-"),
+                          .model = asked_of.name,
+                          .created = seconds_now(),
+                          .stream = asked.stream,
+                          .include_usage = asked.include_usage,
+                          .echo = std::move(asked.echo),
+                          .tools = std::move(asked.tools),
+                          .call_format = {}};
+  if (head.tools) {
+    const Result<ToolCallFormat>& calls = model->prep->tool_calls();
+    if (!calls.is_ok()) return calls.status().with_context(body.at("tools").path());
+    head.call_format = *calls;
+    if (head.tools->forced) {
+      asked.request.sampling.grammar =
+          forced_call_grammar(*calls, asked.request.tools, *head.tools->forced);
+    }
+  }
   const SamplingParams sampling = asked.request.sampling;
   SubmitOptions options{.tenant = call.caller.tenant};
   if (!asked.request.media.empty()) options.fetch_ms = steady_ms() - start_ms;
@@ -217,13 +235,6 @@ Status Service::start(const Call& call, AnswerForm form) {
       model->engine->submit(std::move(asked.request), options, pump_.signal()));
   const auto cancel = [engine = model->engine, id = stream->id()] { engine->cancel(id); };
   call.exchange->on_gone(cancel);
-  openai::AnswerHead head{.form = form,
-                          .id = new_id(is_chat ? "chatcmpl-" : "cmpl-"),
-                          .model = asked_of.name,
-                          .created = seconds_now(),
-                          .stream = asked.stream,
-                          .include_usage = asked.include_usage,
-                          .echo = std::move(asked.echo)};
   pump_.add(stream,
             std::make_unique<openai::Answer>(std::move(head), model->prep->shared_tokenizer(),
                                              sampling, call.exchange, cancel));

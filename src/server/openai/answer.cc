@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "base/log.h"
@@ -12,16 +13,24 @@ namespace {
 
 constexpr double kLowestLogprob = -9999;  ///< JSON has no infinity; OpenAI's API says so too
 
-/// OpenAI's names: an answer that a client or the server broke off has none of its own.
-Json finish_json(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kNone:
-      return {};
-    case FinishReason::kLength:
-      return Json::string("length");
-    default:
-      return Json::string("stop");
-  }
+/// Some chat templates want nine letters or digits of an id, no more.
+std::string new_call_id() {
+  constexpr std::string_view kLetters = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::random_device random;
+  std::string id;
+  for (int i = 0; i < 9; ++i) id += kLetters[random() % kLetters.size()];
+  return id;
+}
+
+Json call_json(const std::string& id, const ToolCall& call) {
+  Json function = Json::object();
+  function.set("name", Json::string(call.name));
+  function.set("arguments", Json::string(call.arguments));
+  Json out = Json::object();
+  out.set("id", Json::string(id));
+  out.set("type", Json::string("function"));
+  out.set("function", std::move(function));
+  return out;
 }
 
 }  // namespace
@@ -33,7 +42,10 @@ Answer::Answer(AnswerHead head, std::shared_ptr<const Tokenizer> tokenizer,
       tokenizer_(std::move(tokenizer)),
       exchange_(std::move(exchange)),
       cancel_(std::move(cancel)) {
-  for (int64_t i = 0; i < sampling.n; ++i) choices_.push_back({AnswerText(tokenizer_, sampling)});
+  for (int64_t i = 0; i < sampling.n; ++i) {
+    choices_.push_back({AnswerText(tokenizer_, sampling)});
+    if (head_.tools) choices_.back().parser.emplace(head_.call_format);
+  }
 }
 
 void Answer::take(const SequenceEvent& event) {
@@ -47,9 +59,10 @@ void Answer::take(const SequenceEvent& event) {
       entry.set("top_logprobs", std::move(top));
       choice.logprobs.append(std::move(entry));
     }
-    std::string piece = choice.text.push(token.token);
-    if (head_.stream) add_delta(token.choice, std::move(piece), FinishReason::kNone);
-    if (choice.text.stopped()) end_choice(token.choice, FinishReason::kStop);
+    take_text(token.choice, choice.text.push(token.token));
+    if (choice.text.stopped() || has_enough_calls(choice)) {
+      end_choice(token.choice, FinishReason::kStop);
+    }
   }
   if (token.finish != FinishReason::kNone) {
     completion_tokens_ += event.usage.completion_tokens;
@@ -67,13 +80,37 @@ void Answer::take(const SequenceEvent& event) {
   }
 }
 
+void Answer::take_text(size_t index, const std::string& piece) {
+  Choice& choice = choices_[index];
+  give_out(index, choice.parser ? choice.parser->push(piece) : ToolCallParser::Output{piece, {}});
+}
+
+void Answer::give_out(size_t index, ToolCallParser::Output parsed) {
+  Choice& choice = choices_[index];
+  if (head_.stream) add_text_chunk(index, parsed.text);
+  choice.content += parsed.text;
+  for (ToolCall& call : parsed.calls) {
+    if (has_enough_calls(choice)) return;
+    choice.calls.push_back(std::move(call));
+    choice.call_ids.push_back(new_call_id());
+    if (head_.stream) add_call_chunk(index, choice.calls.size() - 1);
+  }
+}
+
+bool Answer::has_enough_calls(const Choice& choice) const {
+  return head_.tools && !head_.tools->several && !choice.calls.empty();
+}
+
 void Answer::end_choice(size_t index, FinishReason reason) {
   Choice& choice = choices_[index];
-  std::string rest = choice.text.end();
+  if (!has_enough_calls(choice)) {
+    take_text(index, choice.text.end());
+    if (choice.parser) give_out(index, choice.parser->end());
+  }
   choice.finish = choice.text.stopped() ? FinishReason::kStop : reason;
   if (!head_.stream) return;
-  add_delta(index, std::move(rest), FinishReason::kNone);
-  add_delta(index, {}, choice.finish);
+  if (!choice.told) add_text_chunk(index, {});
+  add_chunk(index, head_.form == AnswerForm::kChat ? Json::object() : Json::string(""));
 }
 
 void Answer::end(const Status& error) {
@@ -116,27 +153,50 @@ void Answer::begin_stream() {
                            .body = {}});
 }
 
-/// The first chunk of a choice tells its role, or what is echoed; a chunk without text ends it.
-void Answer::add_delta(size_t index, std::string text, FinishReason finish) {
+/// The first chunk of a choice tells its role, or what is echoed.
+void Answer::add_text_chunk(size_t index, std::string text) {
+  const bool first = !choices_[index].told;
+  if (text.empty() && !first) return;
+  if (head_.form == AnswerForm::kCompletion) {
+    return add_chunk(index, Json::string(first ? head_.echo + text : std::move(text)));
+  }
+  Json delta = Json::object();
+  if (first) delta.set("role", Json::string("assistant"));
+  delta.set("content", Json::string(std::move(text)));
+  add_chunk(index, std::move(delta));
+}
+
+void Answer::add_call_chunk(size_t index, size_t call) {
+  const Choice& choice = choices_[index];
+  Json json = call_json(choice.call_ids[call], choice.calls[call]);
+  json.set("index", Json::integer(static_cast<int64_t>(call)));
+  Json delta = Json::object();
+  delta.set("tool_calls", Json::array({std::move(json)}));
+  add_chunk(index, std::move(delta));
+}
+
+/// `delta` is an object of a chat's answer, or the text of a completion.
+void Answer::add_chunk(size_t index, Json delta) {
   Choice& choice = choices_[index];
-  if (text.empty() && finish == FinishReason::kNone && choice.told) return;
+  choice.told = true;
   Json json = Json::object();
   json.set("index", Json::integer(static_cast<int64_t>(index)));
-  if (head_.form == AnswerForm::kChat) {
-    Json delta = Json::object();
-    if (!choice.told) delta.set("role", Json::string("assistant"));
-    if (!choice.told || !text.empty()) delta.set("content", Json::string(std::move(text)));
-    json.set("delta", std::move(delta));
-  } else {
-    json.set("text", Json::string(choice.told ? std::move(text) : head_.echo + text));
-  }
-  choice.told = true;
+  json.set(head_.form == AnswerForm::kChat ? "delta" : "text", std::move(delta));
   json.set("logprobs", logprobs_json(choice));
-  json.set("finish_reason", finish_json(finish));
+  json.set("finish_reason", finish_json(choice));
   Json chunk = object();
   chunk.set("choices", Json::array({std::move(json)}));
   if (head_.include_usage) chunk.set("usage", Json());
   add_event(chunk);
+}
+
+/// OpenAI's names: an answer that a client or the server broke off has none of its own, and one
+/// that had to call a certain tool just stops.
+Json Answer::finish_json(const Choice& choice) const {
+  if (choice.finish == FinishReason::kNone) return {};
+  if (choice.finish == FinishReason::kLength) return Json::string("length");
+  const bool calls = !choice.calls.empty() && head_.tools->named.empty();
+  return Json::string(calls ? "tool_calls" : "stop");
 }
 
 void Answer::add_event(const Json& json) { events_ += fmt::format("data: {}\n\n", json.dump()); }
@@ -194,14 +254,25 @@ Json Answer::whole_choice(size_t index) {
   if (head_.form == AnswerForm::kChat) {
     Json message = Json::object();
     message.set("role", Json::string("assistant"));
-    message.set("content", Json::string(choice.text.text()));
+    if (choice.calls.empty() || !choice.content.empty()) {
+      message.set("content", Json::string(choice.content));
+    } else {
+      message.set("content", Json());
+    }
     message.set("refusal", Json());
+    if (!choice.calls.empty()) {
+      Json calls = Json::array();
+      for (size_t i = 0; i < choice.calls.size(); ++i) {
+        calls.append(call_json(choice.call_ids[i], choice.calls[i]));
+      }
+      message.set("tool_calls", std::move(calls));
+    }
     out.set("message", std::move(message));
   } else {
-    out.set("text", Json::string(head_.echo + choice.text.text()));
+    out.set("text", Json::string(head_.echo + choice.content));
   }
   out.set("logprobs", logprobs_json(choice));
-  out.set("finish_reason", finish_json(choice.finish));
+  out.set("finish_reason", finish_json(choice));
   return out;
 }
 

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/answer_pump.h"
 #include "server/http/http.h"
+#include "server/openai/call_fields.h"
 #include "server/openai/error.h"
 #include "text/answer_text.h"
 
@@ -24,6 +26,8 @@ struct AnswerHead {
   bool stream = false;
   bool include_usage = false;
   std::string echo;  ///< text that stands before each completion
+  std::optional<ToolUse> tools;
+  ToolCallFormat call_format;  ///< of the model, where there are tools
 };
 
 /// A completion on its way to its client: one object, or a stream of server-sent events that
@@ -42,6 +46,10 @@ class Answer final : public PumpedAnswer {
  private:
   struct Choice {
     AnswerText text;
+    std::optional<ToolCallParser> parser = {};  ///< where there are tools
+    std::string content = {};                   ///< what of the text is no call
+    std::vector<ToolCall> calls = {};
+    std::vector<std::string> call_ids = {};
     Json logprobs = {};  ///< entries of the tokens since the last chunk; null: none asked for
     FinishReason finish = FinishReason::kNone;
     bool told = false;  ///< its first chunk has been sent
@@ -49,10 +57,16 @@ class Answer final : public PumpedAnswer {
     bool ended() const { return finish != FinishReason::kNone; }
   };
 
+  void take_text(size_t index, const std::string& piece);
+  void give_out(size_t index, ToolCallParser::Output parsed);
   void end_choice(size_t index, FinishReason reason);
   void end(const Status& error);
   void begin_stream();
-  void add_delta(size_t index, std::string text, FinishReason finish);
+  void add_text_chunk(size_t index, std::string text);
+  void add_call_chunk(size_t index, size_t call);
+  void add_chunk(size_t index, Json delta);
+  Json finish_json(const Choice& choice) const;
+  bool has_enough_calls(const Choice& choice) const;
   Json whole_choice(size_t index);
   void add_event(const Json& json);
   Json logprob_entry(const TokenLogprob& token) const;

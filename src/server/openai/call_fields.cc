@@ -25,14 +25,11 @@ constexpr std::string_view kIgnored[] = {"user",
                                          "prompt_cache_key",
                                          "safety_identifier",
                                          "reasoning_effort",
-                                         "verbosity",
-                                         "parallel_tool_calls"};
+                                         "verbosity"};
 
 // Fields of what is not there yet, and the values that ask for nothing of it.
 bool asks_for_nothing(std::string_view field, const Json& value) {
   if (value.is_null()) return true;
-  if (field == "tools") return value.is_array() && value.elements().empty();
-  if (field == "tool_choice") return value.is_string() && value.string_value() != "required";
   if (field == "modalities") {
     return value.is_array() && value.elements().size() == 1 &&
            value.elements()[0].string_value() == "text";

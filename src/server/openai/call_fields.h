@@ -1,13 +1,22 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/json.h"
 #include "request/request.h"
+#include "text/tool_calls.h"
 
 namespace triptych::openai {
+
+/// Which of its tools an answer may call, and how often.
+struct ToolUse {
+  bool several = true;               ///< or one call at most
+  std::optional<ForcedCall> forced;  ///< it is nothing but calls
+  std::string named;                 ///< the one tool that it has to call
+};
 
 /// What is asked of the engine, beside the model, and how the answer is to come.
 struct Call {
@@ -15,12 +24,14 @@ struct Call {
   bool stream = false;
   bool include_usage = false;  ///< a last chunk with the counts, of a stream
   std::string echo;            ///< text that each answer begins with
+  std::optional<ToolUse> tools;
 };
 
 /// Most of what a request may bring (docs/server.md).
 struct CallLimits {
   size_t max_parts = 10000;  ///< messages and parts together
   size_t max_media = 16;
+  size_t max_tools = 128;
   int64_t max_n = 8;
 };
 

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "server/openai/data_uri.h"
+#include "server/openai/tool_fields.h"
 
 namespace triptych::openai {
 namespace {
 
-constexpr std::string_view kFields[] = {"messages"};
+constexpr std::string_view kFields[] = {"messages", "tools", "tool_choice", "parallel_tool_calls"};
 
 Status read_image(const JsonRef& part, Request& request, RequestMessage& message) {
   const JsonRef image = part.at("image_url");
@@ -46,16 +47,19 @@ Status read_part(const JsonRef& part, Request& request, RequestMessage& message)
 Status read_role(const JsonRef& json, RequestMessage& message) {
   TRIPTYCH_ASSIGN_OR_RETURN(message.role, json.at("role").as_string());
   if (message.role == "developer") message.role = "system";  // its name since 2024
-  for (const std::string_view role : {"system", "user", "assistant"}) {
+  for (const std::string_view role : {"system", "user", "assistant", "tool"}) {
     if (message.role == role) return Status::ok();
   }
-  return json.at("role").error("use \"system\", \"developer\", \"user\" or \"assistant\"");
+  return json.at("role").error(
+      "use \"system\", \"developer\", \"user\", \"assistant\" or \"tool\"");
 }
 
 Status read_message(const JsonRef& json, Request& request, size_t& parts_left) {
   if (!json.json().is_object()) return json.error("expected a message: {\"role\", \"content\"}");
   RequestMessage message;
   TRIPTYCH_RETURN_IF_ERROR(read_role(json, message));
+  TRIPTYCH_RETURN_IF_ERROR(read_message_calls(json, message));
+  TRIPTYCH_ASSIGN_OR_RETURN(message.name, json.get_string("name", ""));
   const JsonRef content = json.at("content");
   if (content.json().is_string()) {
     message.parts.push_back({content.json().string_value(), std::nullopt});
@@ -65,7 +69,7 @@ Status read_message(const JsonRef& json, Request& request, size_t& parts_left) {
     for (size_t i = 0; i < content.size(); ++i) {
       TRIPTYCH_RETURN_IF_ERROR(read_part(content.at(i), request, message));
     }
-  } else {
+  } else if (message.tool_calls.is_null() || !content.is_null()) {
     return content.error("expected a text or a list of parts");
   }
   request.messages.push_back(std::move(message));
@@ -95,6 +99,7 @@ Result<Call> read_chat_call(const JsonRef& body, const SamplingParams& defaults,
   Call out;
   out.request.sampling = defaults;
   TRIPTYCH_RETURN_IF_ERROR(read_common_fields(body, kFields, limits, out));
+  TRIPTYCH_RETURN_IF_ERROR(read_tools(body, limits, out));
   TRIPTYCH_RETURN_IF_ERROR(read_messages(body.at("messages"), limits, out.request));
   return out;
 }

@@ -96,7 +96,6 @@ TEST(ChatRequest, NamesWhatIsWrong) {
       {R"("logit_bias": {"5": "a"})", "logit_bias"},
       {R"("logit_bias": [1])", "logit_bias"},
       {R"("temprature": 1)", "temprature"},
-      {R"("tools": [{}])", "tools"},
       {R"("logprobs": 3)", "logprobs"},
       {R"("top_logprobs": 3)", "top_logprobs"},
       {R"("logprobs": true, "top_logprobs": 21)", "top_logprobs"},
@@ -110,6 +109,112 @@ TEST(ChatRequest, NamesWhatIsWrong) {
     ASSERT_FALSE(call.is_ok()) << fields;
     EXPECT_EQ(call.status().code(), StatusCode::kInvalidArgument) << fields;
     EXPECT_EQ(param_of(call.status()), param) << call.status().message();
+  }
+}
+
+constexpr const char* kTools =
+    R"("tools": [{"type": "function", "function": {"name": "f", "description": "d",
+       "parameters": {"type": "object"}, "strict": true}},
+       {"type": "function", "function": {"name": "g-2"}}])";
+
+Result<Call> with_tools(const std::string& fields) { return with(kTools + (", " + fields)); }
+
+TEST(ChatRequest, ReadsTools) {
+  const Result<Call> call = with(kTools);
+  ASSERT_TRUE(call.is_ok()) << call.status().message();
+  EXPECT_EQ(call->request.tools.elements().size(), 2u);
+  ASSERT_TRUE(call->tools);
+  EXPECT_TRUE(call->tools->several);
+  EXPECT_FALSE(call->tools->forced);
+  EXPECT_FALSE(with_tools(R"("tool_choice": "auto")")->tools->forced);
+
+  const Result<Call> none = with_tools(R"("tool_choice": "none")");
+  EXPECT_FALSE(none->tools);
+  EXPECT_TRUE(none->request.tools.is_null());
+
+  const Result<Call> required =
+      with_tools(R"("tool_choice": "required", "parallel_tool_calls": false)");
+  ASSERT_TRUE(required.is_ok()) << required.status().message();
+  EXPECT_FALSE(required->tools->several);
+  EXPECT_EQ(required->tools->forced->names, (std::vector<std::string>{"f", "g-2"}));
+  EXPECT_FALSE(required->tools->forced->several);
+
+  const Result<Call> named =
+      with_tools(R"("tool_choice": {"type": "function", "function": {"name": "f"}})");
+  ASSERT_TRUE(named.is_ok()) << named.status().message();
+  EXPECT_EQ(named->tools->named, "f");
+  EXPECT_EQ(named->tools->forced->names, std::vector<std::string>{"f"});
+
+  for (const char* nothing : {R"("tools": [])", R"("tools": null, "tool_choice": "auto")"}) {
+    EXPECT_FALSE(with(nothing)->tools) << nothing;
+  }
+}
+
+TEST(ChatRequest, NamesWhatIsWrongWithTools) {
+  const std::pair<std::string, const char*> kBad[] = {
+      {R"("tools": {})", "tools"},
+      {R"("tools": [{}])", "tools[0].type"},
+      {R"("tools": [{"type": "function"}])", "tools[0].function.name"},
+      {R"("tools": [{"type": "function", "function": {"name": "a b"}}])", "tools[0].function.name"},
+      {R"("tools": [{"type": "function", "function": {"name": ""}}])", "tools[0].function.name"},
+      {R"("tools": [{"type": "function", "function": {"name": "f", "parameters": 1}}])",
+       "tools[0].function.parameters"},
+      {R"("tools": [{"type": "function", "function": {"name": "f"}},
+          {"type": "function", "function": {"name": "f"}}])",
+       "tools[1].function.name"},
+      {R"("tool_choice": "required")", "tool_choice"},
+      {kTools + std::string(R"(, "tool_choice": "any")"), "tool_choice"},
+      {kTools + std::string(R"(, "tool_choice": 5)"), "tool_choice"},
+      {kTools + std::string(R"(, "tool_choice": {"type": "function", "function": {"name": "h"}})"),
+       "tool_choice.function.name"},
+      {kTools + std::string(R"(, "parallel_tool_calls": 1)"), "parallel_tool_calls"},
+      {kTools + std::string(R"(, "response_format": {"type": "json_object"})"), "response_format"},
+  };
+  for (const auto& [fields, param] : kBad) {
+    const Result<Call> call = with(fields);
+    ASSERT_FALSE(call.is_ok()) << fields;
+    EXPECT_EQ(param_of(call.status()), param) << call.status().message();
+  }
+  std::string many;
+  for (int i = 0; i < 129; ++i) {
+    many += (i == 0 ? "" : ", ") +
+            (R"({"type": "function", "function": {"name": "f)" + std::to_string(i) + "\"}}");
+  }
+  EXPECT_EQ(param_of(with("\"tools\": [" + many + "]").status()), "tools");
+}
+
+TEST(ChatRequest, ReadsCallsAndWhatTheyGave) {
+  const Result<Call> call = read(R"({"messages": [
+    {"role": "user", "content": "hi", "name": "ann"},
+    {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function",
+      "function": {"name": "f", "arguments": "{\"a\": 1}"}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "5"}]})");
+  ASSERT_TRUE(call.is_ok()) << call.status().message();
+  const std::vector<RequestMessage>& messages = call->request.messages;
+  EXPECT_EQ(messages[0].name, "ann");
+  EXPECT_EQ(messages[1].tool_calls.elements().size(), 1u);
+  EXPECT_TRUE(messages[1].parts.empty());
+  EXPECT_EQ(messages[2].tool_call_id, "c1");
+
+  const std::pair<const char*, const char*> kBad[] = {
+      {R"({"role": "assistant", "content": null})", "content"},
+      {R"({"role": "assistant", "content": null, "tool_calls": []})", "content"},
+      {R"({"role": "user", "content": "a", "tool_calls": [{}]})", "tool_calls"},
+      {R"({"role": "assistant", "tool_calls": {}})", "tool_calls"},
+      {R"({"role": "assistant", "tool_calls": [{"type": "function"}]})", "tool_calls[0].id"},
+      {R"({"role": "assistant", "tool_calls": [{"id": "c", "type": "x"}]})", "tool_calls[0].type"},
+      {R"({"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function":
+          {"name": "f", "arguments": {}}}]})",
+       "tool_calls[0].function.arguments"},
+      {R"({"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function":
+          {"name": "f", "arguments": "[]"}}]})",
+       "tool_calls[0].function.arguments"},
+      {R"({"role": "tool", "content": "5"})", "tool_call_id"},
+  };
+  for (const auto& [message, param] : kBad) {
+    const Result<Call> bad = read(std::string(R"({"messages": [)") + message + "]}");
+    ASSERT_FALSE(bad.is_ok()) << message;
+    EXPECT_EQ(param_of(bad.status()), std::string("messages[0].") + param) << message;
   }
 }
 
