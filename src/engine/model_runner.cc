@@ -37,6 +37,12 @@ Result<DType> choose_kv_dtype(const Settings& settings, const Model& model) {
   return dtype;
 }
 
+/// Pages that both tables begin with. A page that stands in two tables is complete in both, and so
+/// are those in front of it (cache/kv/CONTRACT.md).
+int64_t n_shared_pages(std::span<const int32_t> a, std::span<const int32_t> b) {
+  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ModelRunner>> ModelRunner::load(const Checkpoint& checkpoint,
@@ -172,6 +178,7 @@ Result<View> ModelRunner::forward(std::span<const SequenceStep> batch) {
   std::vector<SequenceRows> sequences;
   std::vector<int32_t> positions;
   std::vector<int32_t> logit_rows;
+  std::span<const int32_t> pages_before;
   for (const SequenceStep& step : batch) {
     const auto row = static_cast<int64_t>(positions.size());
     const auto n = static_cast<int64_t>(step.ids.size());
@@ -179,7 +186,9 @@ Result<View> ModelRunner::forward(std::span<const SequenceStep> batch) {
                          .n_rows = n,
                          .kv_len = step.first + n,
                          .pages = step.pages.data(),
-                         .page_begin = step.page_begin});
+                         .page_begin = step.page_begin,
+                         .shared_pages = n_shared_pages(pages_before, step.pages)});
+    pages_before = step.pages;
     for (int64_t i = 0; i < n; ++i) positions.push_back(static_cast<int32_t>(step.first + i));
     if (step.wants_logits) logit_rows.push_back(static_cast<int32_t>(row + n - 1));
   }

@@ -39,6 +39,9 @@ struct SequenceRows {
   /// [n_pages + 1]: position of each page's first token, then the number of tokens. It starts at 0,
   /// and a page holds 1 to 16 tokens. Null: every page is full.
   const int32_t* page_begin = nullptr;
+  /// Leading pages that are those of the sequence before it in the batch too: filled alike, and all
+  /// in front of either's rows. Whoever reads them may read them once for both; 0 is always right.
+  int64_t shared_pages = 0;
 };
 
 /// Writes rows' keys and values into their pages, converted to the cache's dtype.

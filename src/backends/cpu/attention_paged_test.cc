@@ -112,6 +112,50 @@ TEST_P(PagedAttentionTest, ABatchOfSequencesGivesTheBitsOfEachAlone) {
   }
 }
 
+// What neighbours share is read once for all: sixteen pages, four and two of them (less than a
+// block), also within windows that begin in the middle, and beside a sequence that shares but
+// prefills.
+TEST_P(PagedAttentionTest, SequencesThatShareTheirFirstPagesGiveTheBitsOfEachAlone) {
+  const std::vector<int64_t> lengths{300, 257, 310, 270, 265, 100, 90, 70, 150, 299};
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (const auto& [n_heads, head_dim, window] :
+         {std::tuple{6, 64, 0}, std::tuple{2, 64, 100}, std::tuple{8, 40, 33}}) {
+      PagedCase c({.dtype = dtype,
+                   .n_heads = n_heads,
+                   .n_kv_heads = 2,
+                   .head_dim = head_dim,
+                   .window = window},
+                  lengths);
+      for (const size_t i : {1, 2, 3, 4, 9}) c.share_pages(i, 0, 16);
+      for (const size_t i : {5, 6}) c.share_pages(i, 0, 4);
+      c.share_pages(7, 0, 2);
+      std::vector<std::vector<float>> alone;
+      for (size_t i = 0; i < lengths.size(); ++i) {
+        alone.push_back(c.run(i, 0, lengths[i], GetParam(), 2));
+      }
+      std::vector<PagedCase::Part> parts;
+      for (size_t i = 0; i < lengths.size(); ++i) {
+        parts.push_back({i, lengths[i] - (i == 3 ? 9 : 1), lengths[i]});
+      }
+      for (const int threads : {1, 2, 7}) {
+        const std::vector<float> batch = c.run_batch(parts, GetParam(), threads);
+        const float* got = batch.data();
+        for (const auto& part : parts) {
+          const size_t n = static_cast<size_t>((part.end - part.begin) * c.q_width());
+          EXPECT_LT(c.error(part.sequence, part.begin, part.end, got), 6e-6);
+          EXPECT_EQ(
+              0,
+              std::memcmp(got, &alone[part.sequence][static_cast<size_t>(part.begin * c.q_width())],
+                          n * sizeof(float)))
+              << dtype_name(dtype) << ", window " << window << ", sequence " << part.sequence
+              << ", " << threads << " threads";
+          got += n;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(PagedAttentionTest, LaterTokensOfAChunkNeverReachEarlierOnes) {
   PagedCase c({.dtype = DType::kF16, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64}, {40});
   // Beyond f16: infinity in the cache, which only rows from token 21 on may see.

@@ -122,6 +122,42 @@ TEST_P(RaggedAttentionTest, ABatchOfSequencesGivesTheBitsOfEachAlone) {
   }
 }
 
+TEST_P(RaggedAttentionTest, SequencesThatShareTheirFirstPagesGiveTheBitsOfEachAlone) {
+  // Text, a picture from a page boundary on, and text behind it that differs.
+  const Layout start{0, 16, 21, 37, 53, 69, 85, 101, 117, 133, 140};
+  std::vector<Layout> layouts;
+  for (const int32_t n : {9, 3, 40, 16, 1}) {
+    layouts.push_back(start);
+    for (int32_t left = n; left > 0; left -= 16) {
+      layouts.back().push_back(layouts.back().back() + std::min(left, 16));
+    }
+  }
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (const int64_t window : {0, 50}) {
+      PagedCase c = PagedCase::with_layouts(
+          {.dtype = dtype, .n_heads = 6, .n_kv_heads = 2, .head_dim = 64, .window = window},
+          layouts);
+      std::vector<PagedCase::Part> parts;
+      std::vector<std::vector<float>> alone;
+      for (size_t i = 0; i < layouts.size(); ++i) {
+        if (i > 0) c.share_pages(i, 0, static_cast<int64_t>(start.size()) - 1);
+        parts.push_back({i, layouts[i].back() - 1, layouts[i].back()});
+        alone.push_back(c.run(i, 0, layouts[i].back(), GetParam(), 2));
+      }
+      for (const int threads : {1, 2, 5}) {
+        const std::vector<float> batch = c.run_batch(parts, GetParam(), threads);
+        auto row = batch.begin();
+        for (const auto& part : parts) {
+          EXPECT_TRUE(same_bits(c, alone[part.sequence], part.begin, {row, row + c.q_width()}))
+              << dtype_name(dtype) << ", window " << window << ", sequence " << part.sequence
+              << ", " << threads << " threads";
+          row += c.q_width();
+        }
+      }
+    }
+  }
+}
+
 TEST_P(RaggedAttentionTest, WhatEmptySlotsHoldDoesNotMatter) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     for (const int64_t window : {0, 21}) {

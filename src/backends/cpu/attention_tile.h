@@ -45,6 +45,12 @@ struct QueryTile {
   float* out;          ///< [n_rows, padded_dim], sums of weighted values
   float* max;          ///< [n_rows] largest score so far
   float* sum;          ///< [n_rows] sum of weights so far
+
+  /// Rows [first, first + n). Queries must be packed anew: they lie by groups of the tile's rows.
+  QueryTile rows(int64_t first, int64_t n) const {
+    return {n,           head_dim,   padded_dim, q + first * head_dim, out + first * padded_dim,
+            max + first, sum + first};
+  }
 };
 
 /// Memory of a QueryTile, on the stack of the thread that computes it: kernels do not allocate.

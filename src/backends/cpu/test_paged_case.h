@@ -44,6 +44,16 @@ class PagedCase {
   /// the whole sequence's from the start.
   void cut_tables() { cut_tables_ = true; }
 
+  /// The first `n_pages` pages of sequence i, filled alike, are from now on those of `other`, with
+  /// what they hold. run_batch says so to the kernel where the two are neighbours.
+  void share_pages(size_t i, size_t other, int64_t n_pages) {
+    std::copy_n(pages_[other].begin(), n_pages, pages_[i].begin());
+    const int64_t n = page_begin_[i].empty() ? n_pages * kPageTokens
+                                             : page_begin_[i][static_cast<size_t>(n_pages)];
+    std::copy_n(k_[other].begin(), n * kv_width(), k_[i].begin());
+    std::copy_n(v_[other].begin(), n * kv_width(), v_[i].begin());
+  }
+
   /// Positions [begin, end) of sequence i written and attended in one call; [end - begin, q_width].
   std::vector<float> run(size_t i, int64_t begin, int64_t end, CpuIsa isa, int threads) {
     const std::vector<Part> parts{{i, begin, end}};
@@ -67,6 +77,7 @@ class PagedCase {
     std::vector<SequenceRows> sequences;
     std::vector<std::vector<int32_t>> tables;
     int64_t n = 0;
+    size_t last = parts.front().sequence;
     for (const Part& part : parts) {
       for (int64_t t = part.begin; t < part.end; ++t) {
         append(rows, q_[part.sequence], t, q_width());
@@ -84,7 +95,9 @@ class PagedCase {
                            .n_rows = part.end - part.begin,
                            .kv_len = part.end,
                            .pages = pages_[part.sequence].data(),
-                           .page_begin = table.empty() ? nullptr : table.data()});
+                           .page_begin = table.empty() ? nullptr : table.data(),
+                           .shared_pages = n_shared(last, part.sequence)});
+      last = part.sequence;
       n += part.end - part.begin;
     }
     const auto n_sequences = static_cast<int64_t>(sequences.size());
@@ -179,6 +192,14 @@ class PagedCase {
       k_.push_back(ref::random_floats(lengths[i] * kv_width(), seed++));
       v_.push_back(ref::random_floats(lengths[i] * kv_width(), seed++));
     }
+  }
+
+  int64_t n_shared(size_t i, size_t other) const {
+    if (i == other) return 0;
+    const std::vector<int32_t>& pages = pages_[i];
+    const std::vector<int32_t>& others = pages_[other];
+    return std::mismatch(pages.begin(), pages.end(), others.begin(), others.end()).first -
+           pages.begin();
   }
 
   static void append(std::vector<float>& rows, const std::vector<float>& from, int64_t row,
