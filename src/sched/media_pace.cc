@@ -46,8 +46,9 @@ const MediaState* next_media(const SequenceState& sequence) {
   return nullptr;
 }
 
-// Time for media is earned by decoding and spent on blocks and rows, a slice at most ahead; what a
-// slice took too much is earned before the next one. The share grows with the work that is due, so
+// Time for media is earned by decoding and spent on blocks and rows. A slice is earned before it
+// runs, and what it took too much before the next one: a short answer ends before anything of a
+// picture that is not pressed comes between its tokens. The share grows with the work that is due, so
 // that a first token comes late in nobody's eyes and early in most.
 void pace_media(StepDraft& draft) {
   const SchedulerConfig& config = draft.config;

@@ -104,17 +104,20 @@ TEST(Plan, MediaEarnTheirTimeBesideDecodeUntilTheirDeadlineIsNear) {
   config.encode_slice_ms = 8;
   Snapshot snapshot = pool(1000);
   SequenceState s = waiting(2, 200, 50);
-  s.media = {picture(10, 100, 24, 100)};  // 2.05 ms a block, 50 ms in all
+  s.media = {picture(10, 100, 90, 100)};  // 2.05 ms a block, 185 ms in all
   s.n_cached = 10;
   s.n_pages_held = s.n_pages_own = 1;
   run(snapshot, s);
   run(snapshot, decoding(1, 30, 1, 50));
   double decode_ms = 0;
   double encode_ms = 0;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 50; ++i) {
     const StepPlan plan = plan_step(snapshot, config, kPredictors);
     decode_ms += kPredictors.cost.predict_ms(plan.rows_shape);
     encode_ms += plan.predicted_encode_ms;
+    if (decode_ms < 32) {
+      EXPECT_EQ(encode_ms, 0) << "a slice is earned before it runs";
+    }
     snapshot.fairness = plan.fairness;
     snapshot.running[0].media[0].blocks_left -= plan.encode.empty() ? 0 : plan.encode[0].n_blocks;
   }

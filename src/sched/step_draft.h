@@ -39,11 +39,11 @@ struct StepDraft {
   std::vector<uint64_t> finished_items;          ///< media whose last block this plan runs
 
   bool media_paced = false;    ///< media go in slices, and beside decoding get a share of the time
-  double media_credit_ms = 0;  ///< of which this much is left; below 0: spent ahead
+  double media_credit_ms = 0;  ///< of which this much is earned; below 0: a slice took more
 
-  /// Media may take nothing more beside the decode rows of this step.
+  /// Media have not earned a slice beside the decode rows of this step.
   bool media_must_wait() const {
-    return media_paced && plan.n_decode_rows > 0 && media_credit_ms <= 0;
+    return media_paced && plan.n_decode_rows > 0 && media_credit_ms < config.encode_slice_ms;
   }
 
   /// A prompt has rows in this step already.
