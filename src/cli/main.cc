@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
 #include "cli/bench.h"
 #include "cli/chat.h"
@@ -28,14 +31,15 @@ struct Options {
   PerplexityOptions perplexity;
   RunOptions run;
   ServeOptions serve;
+  bool print_config = false;
   std::string key_name;
   bool doctor_measure = false;
   bool doctor_json = false;
 };
 
-void add_session(CLI::App& app, SessionOptions& s) {
-  app.add_option("MODEL", s.model, "folder of a Hugging Face checkpoint, or a .gguf file")
-      ->required();
+constexpr const char* kModelHelp = "folder of a Hugging Face checkpoint, or a .gguf file";
+
+void add_session_flags(CLI::App& app, SessionOptions& s) {
   app.add_option("--context", s.context_tokens, "tokens a sequence may have (default: the model's)")
       ->check(CLI::PositiveNumber);
   app.add_option(
@@ -47,6 +51,11 @@ void add_session(CLI::App& app, SessionOptions& s) {
                  "Jinja file to use instead of the checkpoint's template");
   app.add_option("--trace-tensors", s.trace_tensors_file,
                  "write every tensor at a stage boundary to this file, as JSON lines");
+}
+
+void add_session(CLI::App& app, SessionOptions& s) {
+  app.add_option("MODEL", s.model, kModelHelp)->required();
+  add_session_flags(app, s);
 }
 
 void add_trace(CLI::App& app, SessionOptions& s) {
@@ -141,19 +150,46 @@ void add_chat(CLI::App& app, ChatOptions& o) {
       "  cat letter.txt | triptych chat model.gguf \"Summarise this.\"");
 }
 
-void add_serve(CLI::App& app, ServeOptions& o) {
-  add_session(app, o.session);
+void add_listen(CLI::App& app, http::ListenOptions& o) {
+  app.add_option("--host", o.host,
+                 "address to listen at; others than 127.0.0.1 and ::1 need --api-keys")
+      ->capture_default_str();
+  app.add_option("--port", o.port, "port to listen at; 0 takes a free one")->capture_default_str();
+  app.add_option("--unix-socket", o.unix_socket,
+                 "listen at a unix socket of this path in place of host and port");
+  CLI::Option* certificate = app.add_option("--tls-cert", o.tls.certificate,
+                                            "PEM file of the certificate (chain): speak TLS");
+  CLI::Option* key = app.add_option("--tls-key", o.tls.private_key, "PEM file of its private key");
+  certificate->needs(key);
+  key->needs(certificate);
+  app.add_option("--tls-client-ca", o.tls.client_ca,
+                 "PEM file of an authority: clients must show a certificate of it")
+      ->needs(certificate);
+}
+
+/// Each flag can be given by a variable as well: --max-body by TRIPTYCH_SERVE_MAX_BODY.
+void name_variables(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
+    std::string name = "TRIPTYCH_SERVE_" + option->get_lnames().front();
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
+      return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    });
+    option->envname(name);
+  }
+}
+
+void add_serve(CLI::App& app, ServeOptions& o, bool& print_config) {
+  app.add_option("MODEL", o.models, std::string(kModelHelp) + "; several may be given")->required();
+  add_session_flags(app, o.session);
   add_trace(app, o.session);
-  app.add_option("--alias", o.aliases, "further name for the model; may be repeated")
+  app.add_option("--alias", o.aliases,
+                 "further name of the (first) model, or NAME=MODEL; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--api-keys", o.key_file,
                  "file of API keys, a name and a hash a line (`triptych key NAME` makes one); read "
                  "again on SIGHUP");
-  app.add_option("--host", o.listen.host,
-                 "address to listen at; others than 127.0.0.1 and ::1 need --api-keys")
-      ->capture_default_str();
-  app.add_option("--port", o.listen.port, "port to listen at; 0 takes a free one")
-      ->capture_default_str();
+  add_listen(app, o.listen);
   app.add_option("--max-sequences", o.session.max_sequences, "answers in work at once")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
@@ -168,7 +204,13 @@ void add_serve(CLI::App& app, ServeOptions& o) {
   app.add_option("--drain", o.drain_s, "seconds for answers in work when told to end")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  name_variables(app);
+  app.add_flag("--print-config", print_config,
+               "print what the flags, the file and the variables come to, as a file for --config")
+      ->configurable(false);
+  app.fallthrough();  // --config belongs to the program
   app.footer(
+      "A flag wins over the file of --config, and that over TRIPTYCH_SERVE_PORT and its like.\n"
       "Example:\n"
       "  triptych serve models/demo --port 8000\n"
       "  curl http://127.0.0.1:8000/v1/chat/completions -d '{\"model\": \"demo\", \"messages\": "
@@ -227,7 +269,11 @@ void add_commands(CLI::App& app, Options& o) {
       "Pictures are files beside the request file. Each result is a line: id, choices, usage (or "
       "error) and timeline,\nwhich says in which stage the request's time went.");
 
-  add_serve(*app.add_subcommand("serve", "answer over HTTP, as OpenAI's API does"), o.serve);
+  add_serve(*app.add_subcommand("serve", "answer over HTTP, as OpenAI's API does"), o.serve,
+            o.print_config);
+  app.set_config("--config", "", "TOML file with a section for a command, as `[serve]`")
+      ->check(CLI::ExistingFile);
+  app.allow_config_extras(false);
 
   CLI::App* key = app.add_subcommand("key", "make an API key for serve");
   key->add_option("NAME", o.key_name, "what the key is called in the key file and the log")
@@ -239,13 +285,26 @@ void add_commands(CLI::App& app, Options& o) {
   doctor->add_flag("--json", o.doctor_json, "print JSON");
 }
 
+/// A command's section of a file for --config; what has no value stands there as a comment.
+void print_section(const CLI::App& command) {
+  fmt::print("[{}]\n", command.get_name());
+  std::istringstream lines(command.config_to_str(true, true));
+  for (std::string line; std::getline(lines, line);) {
+    fmt::print("{}{}\n", line.ends_with("=\"\"") ? "# " : "", line);
+  }
+}
+
 Status run(const CLI::App& app, const Options& o) {
   if (app.got_subcommand("chat")) return run_chat(o.chat);
   if (app.got_subcommand("inspect")) return run_inspect(o.inspect);
   if (app.got_subcommand("eval")) return run_eval(o.eval);
   if (app.got_subcommand("bench")) return run_bench(o.bench);
   if (app.got_subcommand("run")) return run_jsonl(o.run);
-  if (app.got_subcommand("serve")) return run_serve(o.serve);
+  if (app.got_subcommand("serve")) {
+    if (!o.print_config) return run_serve(o.serve);
+    print_section(*app.get_subcommand("serve"));
+    return Status::ok();
+  }
   if (app.got_subcommand("key")) return run_key(o.key_name);
   if (app.got_subcommand("perplexity")) return run_perplexity(o.perplexity);
   return run_doctor(o.doctor_measure, o.doctor_json);
@@ -263,6 +322,9 @@ int run_program(int argc, char** argv) {
   add_commands(app, options);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ConfigError& e) {
+    fmt::print(stderr, "triptych: the file of --config: {}\n", e.what());
+    return exit_code(StatusCode::kInvalidArgument);
   } catch (const CLI::ParseError& e) {
     const int code = app.exit(e);
     return code == 0 ? 0 : exit_code(StatusCode::kInvalidArgument);

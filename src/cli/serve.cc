@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <set>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "cli/systemd.h"
 #include "cli/terminal.h"
 #include "server/openai/error.h"
 
@@ -45,19 +48,82 @@ std::string model_name(const std::string& path) {
   return name.extension() == ".gguf" ? name.stem() : name.filename();
 }
 
-void print_ready(const ServeOptions& options, const ServedModel& model, const MemoryPlan& plan,
-                 uint16_t port) {
+/// Models that are loaded, in the order they were named.
+struct Loaded {
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<ServedModel> models;
+};
+
+Result<Loaded> load_models(const ServeOptions& options) {
+  Loaded out;
+  for (const std::string& path : options.models) {
+    SessionOptions own = options.session;
+    own.model = path;
+    own.memory_cap_bytes /= options.models.size();
+    TRIPTYCH_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::open(own));
+    out.models.push_back({.names = {model_name(path)},
+                          .engine = nullptr,
+                          .prep = session->shared_prep(),
+                          .defaults = default_sampling(session->runner().model().spec),
+                          .context_tokens = session->context_tokens(),
+                          .loaded = std::time(nullptr)});
+    out.sessions.push_back(std::move(session));
+  }
+  return out;
+}
+
+/// Adds the aliases. Every name is one model's.
+Status add_names(const std::vector<std::string>& aliases, std::vector<ServedModel>& models) {
+  std::set<std::string> taken;
+  for (const ServedModel& model : models) {
+    if (!taken.insert(model.names.front()).second) {
+      return invalid_argument(fmt::format("two models are called {}", model.names.front()));
+    }
+  }
+  for (const std::string& alias : aliases) {
+    const size_t equals = alias.find('=');
+    const std::string name = alias.substr(0, equals);
+    const auto model = equals == std::string::npos
+                           ? models.begin()
+                           : std::find_if(models.begin(), models.end(), [&](const ServedModel& m) {
+                               return m.names.front() == alias.substr(equals + 1);
+                             });
+    if (model == models.end()) {
+      return invalid_argument(fmt::format("--alias {}: no model is called so", alias));
+    }
+    if (name.empty() || !taken.insert(name).second) {
+      return invalid_argument(fmt::format("--alias {}: the name is empty or taken", alias));
+    }
+    model->names.push_back(name);
+  }
+  return Status::ok();
+}
+
+std::string url_of(const http::ListenOptions& listen, uint16_t port) {
+  const char* scheme = listen.tls.certificate.empty() ? "http" : "https";
+  if (!listen.unix_socket.empty()) return fmt::format("{}://localhost", scheme);
+  const bool v6 = listen.host.find(':') != std::string::npos;
+  return fmt::format("{}://{}{}{}:{}", scheme, v6 ? "[" : "", listen.host, v6 ? "]" : "", port);
+}
+
+void print_ready(const ServeOptions& options, const Loaded& loaded,
+                 const std::vector<MemoryPlan>& plans, uint16_t port) {
   const Colors c = Colors::for_fd(2);
-  const bool v6 = options.listen.host.find(':') != std::string::npos;
-  const std::string url =
-      fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.listen.host, v6 ? "]" : "", port);
-  fmt::print(stderr, "{}ready{} {} at {}\n", c.green, c.reset, model.names.front(), url);
-  print_memory(plan);
+  const http::ListenOptions& listen = options.listen;
+  const std::string url = url_of(listen, port);
+  for (size_t i = 0; i < plans.size(); ++i) {
+    fmt::print(stderr, "{}ready{} {} at {}\n", c.green, c.reset,
+               fmt::join(loaded.models[i].names, ", "),
+               listen.unix_socket.empty() ? url : listen.unix_socket);
+    print_memory(plans[i]);
+  }
+  const std::string socket =
+      listen.unix_socket.empty() ? "" : fmt::format("--unix-socket {} ", listen.unix_socket);
   fmt::print(stderr,
-             "try:  curl {}/v1/chat/completions {}-d '{{\"model\": \"{}\", \"messages\": "
+             "try:  curl {}{}/v1/chat/completions {}-d '{{\"model\": \"{}\", \"messages\": "
              "[{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'\n",
-             url, options.key_file.empty() ? "" : "-H 'Authorization: Bearer KEY' ",
-             model.names.front());
+             socket, url, options.key_file.empty() ? "" : "-H 'Authorization: Bearer KEY' ",
+             loaded.models.front().names.front());
 }
 
 /// Without keys nobody but this machine may ask.
@@ -66,8 +132,9 @@ Status load_keys(const ServeOptions& options, AccessControl& access) {
     TRIPTYCH_ASSIGN_OR_RETURN(const std::string text, read_file(options.key_file));
     return access.load(text, options.key_file);
   }
-  if (std::find(std::begin(kLoopback), std::end(kLoopback), options.listen.host) !=
-      std::end(kLoopback)) {
+  if (!options.listen.unix_socket.empty() ||
+      std::find(std::begin(kLoopback), std::end(kLoopback), options.listen.host) !=
+          std::end(kLoopback)) {
     return Status::ok();
   }
   return invalid_argument(fmt::format(
@@ -100,25 +167,24 @@ Status run_serve(const ServeOptions& options) {
   AccessControl access;
   TRIPTYCH_RETURN_IF_ERROR(load_keys(options, access));
   const Signals signals;
-  TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
-  const MemoryPlan plan = session->runner().plan();
-  ServedModel model{.names = {model_name(options.session.model)},
-                    .engine = nullptr,
-                    .prep = session->shared_prep(),
-                    .defaults = default_sampling(session->runner().model().spec),
-                    .context_tokens = session->context_tokens(),
-                    .loaded = std::time(nullptr)};
-  model.names.insert(model.names.end(), options.aliases.begin(), options.aliases.end());
-  model.engine = session->start(options.max_requests);
-  Service service({model}, access);
+  TRIPTYCH_ASSIGN_OR_RETURN(Loaded loaded, load_models(options));
+  TRIPTYCH_RETURN_IF_ERROR(add_names(options.aliases, loaded.models));
+  std::vector<MemoryPlan> plans;
+  for (size_t i = 0; i < loaded.models.size(); ++i) {
+    plans.push_back(loaded.sessions[i]->runner().plan());
+    loaded.models[i].engine = loaded.sessions[i]->start(options.max_requests);
+  }
+  Service service(loaded.models, access);
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,
       http::Server::start(options.listen, options.limits, callbacks_of(service)));
-  print_ready(options, model, plan, server->port());
+  print_ready(options, loaded, plans, server->port());
+  tell_systemd("READY=1");
   while (signals.wait() == SIGHUP) {
     const Status status = load_keys(options, access);
     if (!status.is_ok()) log_error(status.message() + "; the keys stay as they are");
   }
+  tell_systemd("STOPPING=1");
   fmt::print(stderr, "draining: no new requests, {} s for those in work\n", options.drain_s);
   if (!server->drain(std::chrono::seconds(options.drain_s))) {
     fmt::print(stderr, "not all answers ended in time; the rest is cut off\n");

@@ -10,9 +10,11 @@
 namespace triptych::cli {
 
 struct ServeOptions {
-  SessionOptions session;
-  std::vector<std::string> aliases;  ///< further names of the model; its first is its folder's
-  std::string key_file;              ///< of AccessControl; empty: no keys, and loopback only
+  SessionOptions session;           ///< of each model, whose own path is one of `models`
+  std::vector<std::string> models;  ///< folders of checkpoints, or .gguf files
+  /// Further names: NAME of the first model, NAME=MODEL of the one that is called so by its folder.
+  std::vector<std::string> aliases;
+  std::string key_file;  ///< of AccessControl; empty: no keys, and loopback only
   size_t max_requests = PrepLimits().max_open;  ///< waiting or in work at once
   http::ListenOptions listen;
   http::ServerLimits limits;
@@ -24,7 +26,7 @@ struct ServeOptions {
 /// What answers as a service does, which outlives the server.
 http::Server::Callbacks callbacks_of(Service& service);
 
-/// Serves a model over HTTP until SIGTERM or SIGINT, then lets what is being answered end. SIGHUP
+/// Serves models over HTTP until SIGTERM or SIGINT, then lets what is being answered end. SIGHUP
 /// reads the keys again.
 Status run_serve(const ServeOptions& options);
 /// Prints a new API key to stdout, and to stderr what its line in the key file is.

@@ -2,6 +2,7 @@
 #include "server/http/http_server.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,17 +12,21 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/ssl/ssl_stream.hpp>
 #include <condition_variable>
 #include <set>
 #include <thread>
@@ -29,6 +34,7 @@
 #include "base/log.h"
 #include "server/http/body_budget.h"
 #include "server/http/outbox.h"
+#include "server/http/unix_socket.h"
 
 namespace triptych::http {
 namespace {
@@ -38,10 +44,17 @@ namespace beast = boost::beast;
 namespace bhttp = boost::beast::http;
 using boost::system::error_code;
 using net::ip::tcp;
+using LocalProtocol = net::local::stream_protocol;
+
+/// A socket of either family, and the same with TLS on it.
+using PlainSocket = net::generic::stream_protocol::socket;
+using PlainStream = beast::basic_stream<net::generic::stream_protocol>;
+using TlsStream = beast::ssl_stream<PlainStream>;
 
 constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 constexpr std::chrono::milliseconds kAcceptPause(50);  ///< when no more files can be opened
 constexpr std::chrono::milliseconds kLinger(1000);     ///< for a refused client to read why
+constexpr std::chrono::milliseconds kLookAgain(200);   ///< whether a client that sent more has gone
 constexpr size_t kReadBytes = 64 << 10;
 constexpr std::string_view kFault = "the server failed to answer; its log says why";
 
@@ -90,42 +103,83 @@ void set_head(bhttp::response<Body>& out, const Response& head) {
   for (const Header& h : head.headers) out.set(h.name, h.value);
 }
 
-class Connection : public std::enable_shared_from_this<Connection> {
+/// What the server knows of a connection.
+class AnyConnection {
  public:
-  Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
-      : shared_(std::move(shared)),
-        stream_(std::move(socket)),
-        wake_(stream_.get_executor(), net::steady_timer::time_point::max()) {
-    error_code error;
-    const tcp::endpoint peer = stream_.socket().remote_endpoint(error);
-    if (!error) client_ = peer.address().to_string();
-    stream_.socket().set_option(tcp::no_delay(true), error);
-  }
+  virtual ~AnyConnection() = default;
+  virtual net::any_io_executor executor() = 0;
+  virtual net::awaitable<void> run() = 0;
+  /// On the connection's strand: ends it unless a request is being answered.
+  virtual void close_if_idle() = 0;
+};
 
-  net::awaitable<void> run() {
+/// The peer has ended or broken the connection, whatever it sent before.
+bool has_gone(int socket) {
+  char byte = 0;
+  const ssize_t n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return true;
+  pollfd state{socket, POLLRDHUP, 0};
+  return ::poll(&state, 1, 0) > 0 && state.revents != 0;
+}
+
+template <typename Stream>
+class Connection final : public AnyConnection,
+                         public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  Connection(Stream stream, std::string client, std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)),
+        stream_(std::move(stream)),
+        wake_(stream_.get_executor(), net::steady_timer::time_point::max()),
+        client_(std::move(client)) {}
+
+  net::awaitable<void> run() override {
     // What a peer does while we write shows as an error of an operation, never as an exception.
     co_await net::this_coro::throw_if_cancelled(false);
+    if (!co_await begin_tls()) co_return;
     while (co_await serve_one()) {
     }
+    co_await end_sending();
     error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    plain().socket().shutdown(net::socket_base::shutdown_both, ignored);
   }
 
-  auto executor() { return stream_.get_executor(); }
+  net::any_io_executor executor() override { return stream_.get_executor(); }
 
-  /// On the connection's strand: ends it unless a request is being answered.
-  void close_if_idle() {
-    if (!busy_) stream_.cancel();
+  void close_if_idle() override {
+    if (!busy_) plain().cancel();
   }
 
  private:
   using Parser = bhttp::request_parser<bhttp::string_body>;
+  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+
+  /// Where times and the socket are, under TLS or not.
+  PlainStream& plain() { return beast::get_lowest_layer(stream_); }
+
+  net::awaitable<bool> begin_tls() {
+    if constexpr (kTls) {
+      plain().expires_after(shared_->limits.header_time);
+      const auto [error] = co_await stream_.async_handshake(net::ssl::stream_base::server, kTuple);
+      co_return !error;
+    }
+    co_return true;
+  }
+
+  /// Tells the peer that nothing more comes.
+  net::awaitable<void> end_sending() {
+    if constexpr (kTls) {
+      plain().expires_after(kLinger);
+      co_await stream_.async_shutdown(kTuple);
+    }
+    error_code ignored;
+    plain().socket().shutdown(net::socket_base::shutdown_send, ignored);
+  }
 
   /// One request and its answer; false: the connection ends.
   net::awaitable<bool> serve_one() {
     const ServerLimits& limits = shared_->limits;
     if (buffer_.size() == 0) {
-      stream_.expires_after(limits.idle_time);
+      plain().expires_after(limits.idle_time);
       const auto [error, n] = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), kTuple);
       if (error || shared_->draining) co_return false;
       buffer_.commit(n);
@@ -134,7 +188,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Parser parser;
     parser.header_limit(limits.header_bytes);
     parser.body_limit(limits.body_bytes);
-    stream_.expires_after(limits.header_time);
+    plain().expires_after(limits.header_time);
     const auto [error, n] = co_await bhttp::async_read_header(stream_, buffer_, parser, kTuple);
     if (error) co_return co_await refuse_unread(error);
     const unsigned version = parser.get().version();
@@ -151,7 +205,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (!co_await read_body(parser, share)) co_return false;
     request.body = std::move(parser.get().body());
     auto outbox =
-        std::make_shared<Outbox>(limits.stream_backlog_bytes, [self = shared_from_this()] {
+        std::make_shared<Outbox>(limits.stream_backlog_bytes, [self = this->shared_from_this()] {
           net::post(self->executor(), [self] { self->wake_.cancel(); });
         });
     Closing closing{outbox};
@@ -210,7 +264,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const auto start = std::chrono::steady_clock::now();
     while (!parser.is_done()) {
       const uint64_t received = parser.get().body().size();
-      stream_.expires_at(start + limits.body_grace +
+      plain().expires_at(start + limits.body_grace +
                          std::chrono::seconds(received / limits.body_bytes_per_s));
       const auto [error, n] = co_await bhttp::async_read_some(stream_, buffer_, parser, kTuple);
       if (error) co_return co_await refuse_unread(error);
@@ -249,11 +303,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::awaitable<bool> refuse(Response response) {
     co_await send_whole(response, 11, false, false);
     error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-    stream_.expires_after(kLinger);
+    plain().socket().shutdown(net::socket_base::shutdown_send, ignored);
+    plain().expires_after(kLinger);
     std::string rest(kReadBytes, '\0');
     while (true) {
-      const auto [error, n] = co_await stream_.async_read_some(net::buffer(rest), kTuple);
+      const auto [error, n] = co_await plain().async_read_some(net::buffer(rest), kTuple);
       if (error) co_return false;
     }
   }
@@ -274,7 +328,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       Outbox::Ready ready = outbox.take();
       if (!ready.anything()) {
         if (is_cancelled(co_await net::this_coro::cancellation_state)) co_return false;
-        stream_.expires_never();
+        plain().expires_never();
         co_await wake_.async_wait(kTuple);
         continue;
       }
@@ -309,7 +363,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     out.content_length(response.body.size());
     if (!head_only) out.body() = response.body;
     bhttp::response_serializer<bhttp::string_body> serializer(out);
-    stream_.expires_after(shared_->limits.write_time);
+    plain().expires_after(shared_->limits.write_time);
     const auto [error, n] = head_only
                                 ? co_await bhttp::async_write_header(stream_, serializer, kTuple)
                                 : co_await bhttp::async_write(stream_, serializer, kTuple);
@@ -322,7 +376,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     out.keep_alive(keep_alive && version >= 11);
     if (version >= 11) out.chunked(true);
     bhttp::response_serializer<bhttp::empty_body> serializer(out);
-    stream_.expires_after(shared_->limits.write_time);
+    plain().expires_after(shared_->limits.write_time);
     const auto [error, n] = co_await bhttp::async_write_header(stream_, serializer, kTuple);
     co_return !error;
   }
@@ -334,7 +388,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   template <typename Buffers>
   net::awaitable<bool> write_all(const Buffers& buffers) {
-    stream_.expires_after(shared_->limits.write_time);
+    plain().expires_after(shared_->limits.write_time);
     const auto [error, n] = co_await net::async_write(stream_, buffers, kTuple);
     co_return !error;
   }
@@ -342,22 +396,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Returns when the peer has closed the connection, or when cancelled.
   net::awaitable<void> until_client_goes() {
     co_await net::this_coro::throw_if_cancelled(false);
-    tcp::socket& socket = stream_.socket();
-    while (true) {
-      const auto [error] = co_await socket.async_wait(tcp::socket::wait_read, kTuple);
-      if (error) co_return;
-      char byte = 0;
-      const ssize_t n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) co_return;
-      if (n > 0) break;  // the next request comes early, and is read when this one is answered
+    PlainSocket& socket = plain().socket();
+    net::steady_timer pause(stream_.get_executor());
+    while (!is_cancelled(co_await net::this_coro::cancellation_state)) {
+      const auto [error] = co_await socket.async_wait(net::socket_base::wait_read, kTuple);
+      if (error || has_gone(socket.native_handle())) co_return;
+      // The next request came early, or TLS says farewell: what lies there is not read now.
+      if (is_cancelled(co_await net::this_coro::cancellation_state)) co_return;
+      pause.expires_after(kLookAgain);
+      co_await pause.async_wait(kTuple);
     }
-    if (is_cancelled(co_await net::this_coro::cancellation_state)) co_return;
-    net::steady_timer never(stream_.get_executor(), net::steady_timer::time_point::max());
-    co_await never.async_wait(kTuple);
   }
 
   std::shared_ptr<Shared> shared_;
-  beast::tcp_stream stream_;
+  Stream stream_;
   beast::flat_buffer buffer_;
   net::steady_timer wake_;  ///< ends early when the outbox has something
   std::string client_;
@@ -370,7 +422,8 @@ class Server::Impl {
  public:
   Impl(const ServerLimits& limits, Callbacks callbacks, int handler_threads)
       : shared_(std::make_shared<Shared>(limits, std::move(callbacks), handler_threads)),
-        acceptor_(io_) {}
+        tcp_(io_),
+        local_(io_) {}
 
   ~Impl() {
     io_.stop();
@@ -380,23 +433,16 @@ class Server::Impl {
   }
 
   Status listen(const ListenOptions& listen) {
-    error_code error;
-    const net::ip::address address = net::ip::make_address(listen.host, error);
-    if (error) {
-      return invalid_argument(
-          fmt::format("host \"{}\" is no IP address, as 127.0.0.1 or ::1 are", listen.host));
+    if (!listen.tls.certificate.empty()) TRIPTYCH_RETURN_IF_ERROR(load_tls(listen.tls));
+    if (!listen.unix_socket.empty()) {
+      TRIPTYCH_ASSIGN_OR_RETURN(socket_file_, UnixSocketFile::claim(listen.unix_socket));
+      const error_code error = open(local_, LocalProtocol::endpoint(listen.unix_socket));
+      if (error) return cannot_listen(listen.unix_socket, error);
+      net::co_spawn(io_, accept(local_), net::detached);
+    } else {
+      TRIPTYCH_RETURN_IF_ERROR(listen_tcp(listen));
+      net::co_spawn(io_, accept(tcp_), net::detached);
     }
-    const tcp::endpoint at(address, listen.port);
-    acceptor_.open(at.protocol(), error);
-    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(at, error);
-    if (!error) acceptor_.listen(net::socket_base::max_listen_connections, error);
-    if (error) {
-      return {StatusCode::kUnavailable, fmt::format("cannot listen at {} port {}: {}", listen.host,
-                                                    listen.port, error.message())};
-    }
-    port_ = acceptor_.local_endpoint().port();
-    net::co_spawn(io_, accept(), net::detached);
     for (int i = 0; i < std::max(1, listen.threads); ++i) {
       threads_.emplace_back([this] { io_.run(); });
     }
@@ -409,7 +455,8 @@ class Server::Impl {
     shared_->draining = true;
     net::post(io_, [this] {
       error_code ignored;
-      acceptor_.close(ignored);
+      tcp_.close(ignored);
+      local_.close(ignored);
     });
     std::unique_lock lock(mutex_);
     for (const auto& connection : connections_) {
@@ -419,21 +466,95 @@ class Server::Impl {
   }
 
  private:
-  net::awaitable<void> accept() {
-    while (acceptor_.is_open()) {
-      auto [error, socket] = co_await acceptor_.async_accept(net::make_strand(io_), kTuple);
+  Status listen_tcp(const ListenOptions& listen) {
+    error_code error;
+    const net::ip::address address = net::ip::make_address(listen.host, error);
+    if (error) {
+      return invalid_argument(
+          fmt::format("host \"{}\" is no IP address, as 127.0.0.1 or ::1 are", listen.host));
+    }
+    error = open(tcp_, tcp::endpoint(address, listen.port));
+    if (error) return cannot_listen(fmt::format("{} port {}", listen.host, listen.port), error);
+    port_ = tcp_.local_endpoint().port();
+    return Status::ok();
+  }
+
+  template <typename Acceptor>
+  static error_code open(Acceptor& acceptor, const typename Acceptor::endpoint_type& at) {
+    error_code error;
+    acceptor.open(at.protocol(), error);
+    if (!error) acceptor.set_option(net::socket_base::reuse_address(true), error);
+    if (!error) acceptor.bind(at, error);
+    if (!error) acceptor.listen(net::socket_base::max_listen_connections, error);
+    return error;
+  }
+
+  static Status cannot_listen(const std::string& where, const error_code& error) {
+    return {StatusCode::kUnavailable,
+            fmt::format("cannot listen at {}: {}", where, error.message())};
+  }
+
+  /// TLS 1.2 and later with the ciphers that the system's OpenSSL is set to.
+  Status load_tls(const TlsFiles& files) {
+    using Context = net::ssl::context;
+    auto context = std::make_unique<Context>(Context::tls_server);
+    context->set_options(Context::default_workarounds | Context::no_tlsv1 | Context::no_tlsv1_1);
+    const auto refused = [](const std::string& file, const error_code& error) {
+      return invalid_argument(fmt::format("{}: {}", file, error.message()));
+    };
+    error_code error;
+    context->use_certificate_chain_file(files.certificate, error);
+    if (error) return refused(files.certificate, error);
+    context->use_private_key_file(files.private_key, Context::pem, error);
+    if (error) return refused(files.private_key, error);
+    if (!files.client_ca.empty()) {
+      context->load_verify_file(files.client_ca, error);
+      if (error) return refused(files.client_ca, error);
+      context->set_verify_mode(net::ssl::verify_peer | net::ssl::verify_fail_if_no_peer_cert);
+    }
+    tls_ = std::move(context);
+    return Status::ok();
+  }
+
+  template <typename Acceptor>
+  net::awaitable<void> accept(Acceptor& acceptor) {
+    while (acceptor.is_open()) {
+      const net::any_io_executor strand(net::make_strand(io_));
+      auto [error, socket] = co_await acceptor.async_accept(strand, kTuple);
       if (error == net::error::operation_aborted || error == net::error::bad_descriptor) co_return;
       if (error) {  // of one client, or no more files can be opened
         net::steady_timer pause(io_, kAcceptPause);
         co_await pause.async_wait(kTuple);
         continue;
       }
-      begin(std::move(socket));
+      std::string client = prepare(socket);
+      begin(PlainSocket(std::move(socket)), std::move(client));
     }
   }
 
-  void begin(tcp::socket socket) {
-    auto connection = std::make_shared<Connection>(std::move(socket), shared_);
+  /// Makes a new socket ready; who is at its other end.
+  static std::string prepare(tcp::socket& socket) {
+    error_code error;
+    const tcp::endpoint peer = socket.remote_endpoint(error);
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    return error ? "" : peer.address().to_string();
+  }
+  static std::string prepare(LocalProtocol::socket&) { return "unix"; }
+
+  /// A connection that speaks TLS where the server does.
+  std::shared_ptr<AnyConnection> make_connection(PlainSocket socket, std::string client) {
+    PlainStream stream(std::move(socket));
+    if (tls_ == nullptr) {
+      return std::make_shared<Connection<PlainStream>>(std::move(stream), std::move(client),
+                                                       shared_);
+    }
+    return std::make_shared<Connection<TlsStream>>(TlsStream(std::move(stream), *tls_),
+                                                   std::move(client), shared_);
+  }
+
+  void begin(PlainSocket socket, std::string client) {
+    auto connection = make_connection(std::move(socket), std::move(client));
     {
       const std::lock_guard lock(mutex_);
       if (static_cast<int64_t>(connections_.size()) >= shared_->limits.connections) return;
@@ -443,7 +564,7 @@ class Server::Impl {
                   [this, connection](std::exception_ptr failure) { end(connection, failure); });
   }
 
-  void end(const std::shared_ptr<Connection>& connection, const std::exception_ptr& failure) {
+  void end(const std::shared_ptr<AnyConnection>& connection, const std::exception_ptr& failure) {
     if (failure) {
       try {
         std::rethrow_exception(failure);
@@ -460,8 +581,11 @@ class Server::Impl {
   std::shared_ptr<Shared> shared_;
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::set<std::shared_ptr<Connection>> connections_;
-  tcp::acceptor acceptor_;
+  std::set<std::shared_ptr<AnyConnection>> connections_;
+  std::unique_ptr<net::ssl::context> tls_;  ///< null: none
+  std::optional<UnixSocketFile> socket_file_;
+  tcp::acceptor tcp_;
+  LocalProtocol::acceptor local_;
   uint16_t port_ = 0;
   std::vector<std::thread> threads_;
 };

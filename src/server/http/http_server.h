@@ -26,15 +26,24 @@ struct ServerLimits {
   std::chrono::milliseconds write_time{30000};  ///< for a piece to be taken by the client
 };
 
+/// Files in PEM format. Without a certificate there is no TLS.
+struct TlsFiles {
+  std::string certificate;  ///< and what leads from it to a known authority
+  std::string private_key;
+  std::string client_ca;  ///< clients need a certificate of it; empty: they need none
+};
+
 struct ListenOptions {
   std::string host = "127.0.0.1";  ///< an address, not a name
   uint16_t port = 8000;            ///< 0: any free one
-  int threads = 2;                 ///< that read and write
-  int handler_threads = 1;         ///< for requests whose bodies take long to work through
+  std::string unix_socket;         ///< path of a socket to listen at in place of host and port
+  TlsFiles tls;
+  int threads = 2;          ///< that read and write
+  int handler_threads = 1;  ///< for requests whose bodies take long to work through
 };
 
-/// HTTP/1.1 with keep-alive and streamed answers (Boost.Beast behind this interface). Requests over
-/// a limit are answered without reading the rest of them.
+/// HTTP/1.1, over TLS or not, with keep-alive and streamed answers (Boost.Beast behind this
+/// interface). Requests over a limit are answered without reading the rest of them.
 class Server {
  public:
   /// Makes the answers to what is no request, or over a limit (a status of 400 and above, and what
@@ -47,7 +56,8 @@ class Server {
     Admission admission = nullptr;  ///< null: all are admitted
   };
 
-  /// kInvalidArgument for an address that is none, kUnavailable when it cannot be listened at.
+  /// kInvalidArgument for an address that is none and for TLS files that cannot be used,
+  /// kUnavailable when the address cannot be listened at.
   static Result<std::unique_ptr<Server>> start(const ListenOptions& listen,
                                                const ServerLimits& limits, Callbacks callbacks);
   /// Closes what is left.
@@ -55,7 +65,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  uint16_t port() const;
+  uint16_t port() const;  ///< 0 at a unix socket
   /// Takes no new connection or request, lets what is being answered end, and returns when it has
   /// or `grace` is over: false then.
   bool drain(std::chrono::milliseconds grace);

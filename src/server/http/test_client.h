@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace triptych::http {
 
-/// A client of a server at 127.0.0.1, with nothing of HTTP in it: it sends and receives bytes.
+/// A client of a server at 127.0.0.1 or a unix socket, with nothing of HTTP in it: it sends and
+/// receives bytes.
 class TestClient {
  public:
   explicit TestClient(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -21,11 +23,18 @@ class TestClient {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   }
+  explicit TestClient(const std::string& unix_socket) : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    unix_socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  }
   ~TestClient() { close(); }
   TestClient(const TestClient&) = delete;
   TestClient& operator=(const TestClient&) = delete;
 
   bool connected() const { return connected_; }
+  int socket() const { return socket_; }
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
