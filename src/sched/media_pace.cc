@@ -48,8 +48,8 @@ const MediaState* next_media(const SequenceState& sequence) {
 
 // Time for media is earned by decoding and spent on blocks and rows. A slice is earned before it
 // runs, and what it took too much before the next one: a short answer ends before anything of a
-// picture that is not pressed comes between its tokens. The share grows with the work that is due, so
-// that a first token comes late in nobody's eyes and early in most.
+// picture that is not pressed comes between its tokens. The share grows with the work that is due,
+// so that a first token comes late in nobody's eyes and early in most.
 void pace_media(StepDraft& draft) {
   const SchedulerConfig& config = draft.config;
   const double share = std::max(config.media_share, kHaste * needed_share(draft));
