@@ -13,6 +13,7 @@ find_package(ZLIB REQUIRED)  # tests and benchmarks
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.81 REQUIRED)  # headers: Asio and Beast
 find_package(OpenSSL 3.0 REQUIRED)
+find_package(CURL 7.85 REQUIRED)
 if(TRIPTYCH_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -201,6 +201,19 @@ void add_serve(CLI::App& app, ServeOptions& o, bool& print_config) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--fetch-from", o.sources.hosts,
+                 "host whose http and https addresses requests may name, like example.org or "
+                 "*.example.org; may be repeated (default: none)")
+      ->allow_extra_args(false);
+  app.add_option("--media-root", o.sources.folders,
+                 "folder whose files requests may name as file:///...; may be repeated (default: "
+                 "none)")
+      ->allow_extra_args(false);
+  app.add_option("--max-fetch", o.sources.max_bytes,
+                 "most that is fetched for a request, like 32MiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--drain", o.drain_s, "seconds for answers in work when told to end")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

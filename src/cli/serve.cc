@@ -174,7 +174,11 @@ Status run_serve(const ServeOptions& options) {
     plans.push_back(loaded.sessions[i]->runner().plan());
     loaded.models[i].engine = loaded.sessions[i]->start(options.max_requests);
   }
-  Service service(loaded.models, access);
+  std::unique_ptr<MediaSource> sources;
+  if (!options.sources.hosts.empty() || !options.sources.folders.empty()) {
+    TRIPTYCH_ASSIGN_OR_RETURN(sources, MediaSource::make(options.sources));
+  }
+  Service service(loaded.models, access, std::move(sources));
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,
       http::Server::start(options.listen, options.limits, callbacks_of(service)));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -257,6 +258,28 @@ TEST_F(Serve, AnswersAQuestionAboutAPicture) {
   EXPECT_EQ(
       usage.find("total_tokens")->int_value(),
       usage.find("prompt_tokens")->int_value() + usage.find("completion_tokens")->int_value());
+}
+
+TEST_F(Serve, ReadsPicturesOfItsFoldersWhereItIsToldTo) {
+  const std::string folder = std::filesystem::canonical("tests/eval/demo/images").string();
+  Service service({*model_}, access_,
+                  MediaSource::make({.hosts = {}, .folders = {folder}}).value());
+  const auto server = http::Server::start({.port = 0}, {}, callbacks_of(service)).value();
+  const auto ask = [&](const std::string& url) {
+    http::TestClient client(server->port());
+    client.send(http::post("/v1/chat/completions",
+                           R"({"model": "demo", "messages": [{"role": "user", "content": [
+        {"type": "image_url", "image_url": {"url": ")" +
+                               url + R"("}}, {"type": "text", "text": ")" + kQuestion +
+                               R"("}]}]})"));
+    return client.receive_all();
+  };
+  EXPECT_THAT(ask("file://" + folder + "/074.jpg"), HasSubstr(kAnswer));
+  const std::string missing = ask("file://" + folder + "/missing.jpg");
+  EXPECT_THAT(missing, StartsWith("HTTP/1.1 400"));
+  EXPECT_EQ(body_of(missing).find("error")->find("param")->string_value(),
+            "messages[0].content[0].image_url.url");
+  EXPECT_THAT(ask("https://example.org/a.png"), HasSubstr("fetches nothing from other hosts"));
 }
 
 TEST_F(Serve, StreamsTheSameAnswer) {

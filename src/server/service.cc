@@ -85,8 +85,9 @@ Json health_json(const char* status) {
 
 }  // namespace
 
-Service::Service(std::vector<ServedModel> models, const AccessControl& access)
-    : models_(std::move(models)), access_(access) {
+Service::Service(std::vector<ServedModel> models, const AccessControl& access,
+                 std::unique_ptr<MediaSource> sources)
+    : models_(std::move(models)), access_(access), sources_(std::move(sources)) {
   std::random_device random;
   id_base_ = (uint64_t{random()} << 32) | random();
   for (const ServedModel& model : models_) {
@@ -191,53 +192,87 @@ void Service::list_models(Call call) {
   respond_json(*call.exchange, out);
 }
 
-void Service::chat(Call call) { answer(call, AnswerForm::kChat); }
+void Service::chat(Call call) { answer(std::move(call), AnswerForm::kChat); }
 
-void Service::complete(Call call) { answer(call, AnswerForm::kCompletion); }
+void Service::complete(Call call) { answer(std::move(call), AnswerForm::kCompletion); }
 
-void Service::answer(const Call& call, AnswerForm form) {
-  const Status status = start(call, form);
-  if (!status.is_ok()) call.exchange->respond(openai::error_response(status));
+void Service::answer(Call call, AnswerForm form) {
+  const std::shared_ptr<Exchange> exchange = call.exchange;
+  const Status status = start(std::move(call), form);
+  if (!status.is_ok()) exchange->respond(openai::error_response(status));
 }
 
-Status Service::start(const Call& call, AnswerForm form) {
-  const double start_ms = steady_ms();
-  TRIPTYCH_ASSIGN_OR_RETURN(const Asked asked_of, read_body(call.request));
+Status Service::start(Call call, AnswerForm form) {
+  Start out{.call = std::move(call), .asked = {}, .head = {}, .start_ms = steady_ms()};
+  TRIPTYCH_ASSIGN_OR_RETURN(const Asked asked_of, read_body(out.call.request));
+  out.call.request.body.clear();
   const JsonRef body(asked_of.json, std::string(openai::kBody));
-  const ServedModel* model = asked_of.model;
+  out.model = asked_of.model;
   const bool is_chat = form == AnswerForm::kChat;
-  TRIPTYCH_ASSIGN_OR_RETURN(openai::Call asked,
-                            is_chat ? openai::read_chat_call(body, model->defaults)
-                                    : openai::read_completion_call(body, model->defaults));
-  openai::AnswerHead head{.form = form,
-                          .id = new_id(is_chat ? "chatcmpl-" : "cmpl-"),
-                          .model = asked_of.name,
-                          .created = seconds_now(),
-                          .stream = asked.stream,
-                          .include_usage = asked.include_usage,
-                          .echo = std::move(asked.echo),
-                          .tools = std::move(asked.tools),
-                          .call_format = {}};
-  if (head.tools) {
-    const Result<ToolCallFormat>& calls = model->prep->tool_calls();
+  const SamplingParams& defaults = out.model->defaults;
+  TRIPTYCH_ASSIGN_OR_RETURN(
+      out.asked, is_chat ? openai::read_chat_call(body, defaults, {.sources = sources_.get()})
+                         : openai::read_completion_call(body, defaults));
+  out.head = {.form = form,
+              .id = new_id(is_chat ? "chatcmpl-" : "cmpl-"),
+              .model = asked_of.name,
+              .created = seconds_now(),
+              .stream = out.asked.stream,
+              .include_usage = out.asked.include_usage,
+              .echo = std::move(out.asked.echo),
+              .tools = std::move(out.asked.tools),
+              .call_format = {}};
+  if (out.head.tools) {
+    const Result<ToolCallFormat>& calls = out.model->prep->tool_calls();
     if (!calls.is_ok()) return calls.status().with_context(body.at("tools").path());
-    head.call_format = *calls;
-    if (head.tools->forced) {
-      asked.request.sampling.grammar =
-          forced_call_grammar(*calls, asked.request.tools, *head.tools->forced);
+    out.head.call_format = *calls;
+    if (out.head.tools->forced) {
+      out.asked.request.sampling.grammar =
+          forced_call_grammar(*calls, out.asked.request.tools, *out.head.tools->forced);
     }
   }
-  const SamplingParams sampling = asked.request.sampling;
-  SubmitOptions options{.tenant = call.caller.tenant};
-  if (!asked.request.media.empty()) options.fetch_ms = steady_ms() - start_ms;
+  return out.asked.named_media.empty() ? submit(out) : fetch(std::move(out));
+}
+
+/// Goes on with submit() when the media are there. What cannot be had is the caller's fault.
+Status Service::fetch(Start start) {
+  std::vector<std::string> names;
+  std::vector<std::string> labels;
+  for (const openai::NamedMedia& named : start.asked.named_media) {
+    names.push_back(named.name);
+    labels.push_back(start.asked.request.media[named.media].name);
+  }
+  const auto kept = std::make_shared<Start>(std::move(start));
+  return sources_->fetch(std::move(names), std::move(labels),
+                         [this, kept](Result<std::vector<std::string>> bytes) {
+                           Status status = bytes.status();
+                           if (status.is_ok()) {
+                             for (size_t i = 0; i < bytes->size(); ++i) {
+                               kept->asked.request.media[kept->asked.named_media[i].media].bytes =
+                                   std::make_shared<const std::string>(std::move((*bytes)[i]));
+                             }
+                             status = submit(*kept);
+                           } else if (openai::http_status(status.code()) < 500) {
+                             status = invalid_argument(status.message());
+                           }
+                           if (!status.is_ok())
+                             kept->call.exchange->respond(openai::error_response(status));
+                         });
+}
+
+Status Service::submit(Start& start) {
+  const SamplingParams sampling = start.asked.request.sampling;
+  SubmitOptions options{.tenant = start.call.caller.tenant};
+  if (!start.asked.request.media.empty()) options.fetch_ms = steady_ms() - start.start_ms;
+  const std::shared_ptr<MultiModalEngine>& engine = start.model->engine;
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::shared_ptr<TokenStream> stream,
-      model->engine->submit(std::move(asked.request), options, pump_.signal()));
-  const auto cancel = [engine = model->engine, id = stream->id()] { engine->cancel(id); };
-  call.exchange->on_gone(cancel);
-  pump_.add(stream,
-            std::make_unique<openai::Answer>(std::move(head), model->prep->shared_tokenizer(),
-                                             sampling, call.exchange, cancel));
+      engine->submit(std::move(start.asked.request), options, pump_.signal()));
+  const auto cancel = [engine, id = stream->id()] { engine->cancel(id); };
+  start.call.exchange->on_gone(cancel);
+  pump_.add(stream, std::make_unique<openai::Answer>(std::move(start.head),
+                                                     start.model->prep->shared_tokenizer(),
+                                                     sampling, start.call.exchange, cancel));
   return Status::ok();
 }
 

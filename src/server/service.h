@@ -13,6 +13,8 @@
 #include "server/answer_pump.h"
 #include "server/http/http.h"
 #include "server/openai/answer.h"
+#include "server/openai/call_fields.h"
+#include "server/remote/media_source.h"
 
 namespace triptych {
 
@@ -30,7 +32,9 @@ struct ServedModel {
 class Service {
  public:
   /// `access` outlives the service.
-  Service(std::vector<ServedModel> models, const AccessControl& access);
+  /// `sources`: where media that requests name are fetched from; null: nowhere.
+  Service(std::vector<ServedModel> models, const AccessControl& access,
+          std::unique_ptr<MediaSource> sources = nullptr);
 
   /// The answer to a request without a key, or to no route, by its head (http::Admission).
   std::optional<http::Response> admit(const http::Request& head);
@@ -65,8 +69,18 @@ class Service {
   void complete(Call call);
   void tokenize(Call call);
   void detokenize(Call call);
-  void answer(const Call& call, openai::AnswerForm form);
-  Status start(const Call& call, openai::AnswerForm form);
+  void answer(Call call, openai::AnswerForm form);
+  /// An answer whose media are still to be fetched, or not even that.
+  struct Start {
+    Call call;
+    const ServedModel* model = nullptr;
+    openai::Call asked;
+    openai::AnswerHead head;
+    double start_ms = 0;
+  };
+  Status start(Call call, openai::AnswerForm form);
+  Status fetch(Start start);
+  Status submit(Start& start);
   /// A body that names one of our models.
   struct Asked {
     Json json;
@@ -85,6 +99,7 @@ class Service {
   uint64_t id_base_ = 0;  ///< random, so that no other run's ids come again
   std::atomic<uint32_t> n_ids_ = 0;
   AnswerPump pump_;
+  const std::unique_ptr<MediaSource> sources_;  // the last: its threads use all the rest
 };
 
 }  // namespace triptych

@@ -65,6 +65,7 @@ THIRD_PARTIES = {
     "spdlog/": ["src/base/log.cc"],
     "CLI/": ["src/cli/main.cc"],
     "boost/": ["src/server/http/http_server.cc"],
+    "curl/": ["src/server/remote/http_get.cc"],
     "openssl/": ["src/server/http/test_tls.h"],
     "hwy/": ["src/backends/cpu/", "src/media/"],
     "immintrin.h": ["src/backends/cpu/"],

@@ -17,7 +17,7 @@ boost_minimum=108100  # as BOOST_VERSION writes 1.81
 # libjpeg-dev stands for libjpeg62-turbo-dev on Debian and libjpeg-turbo8-dev on Ubuntu.
 build_packages=(g++ cmake ninja-build pkg-config make git ccache
   libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev
-  libjpeg-dev libpng-dev zlib1g-dev libssl-dev libwebp-dev libgif-dev libhwy-dev boost
+  libjpeg-dev libpng-dev zlib1g-dev libssl-dev libcurl4-openssl-dev libwebp-dev libgif-dev libhwy-dev boost
   python3 python3-pip)
 fuzz_packages=(clang-16 libclang-rt-16-dev)
 tidy_packages=(clang-tidy-16 clang-format-16)

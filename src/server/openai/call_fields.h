@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "request/request.h"
+#include "server/remote/media_source.h"
 #include "text/tool_calls.h"
 
 namespace triptych::openai {
@@ -18,6 +19,12 @@ struct ToolUse {
   std::string named;                 ///< the one tool that it has to call
 };
 
+/// A media item that is named and still to be fetched.
+struct NamedMedia {
+  size_t media = 0;  ///< index into Request::media
+  std::string name;
+};
+
 /// What is asked of the engine, beside the model, and how the answer is to come.
 struct Call {
   Request request;
@@ -25,6 +32,7 @@ struct Call {
   bool include_usage = false;  ///< a last chunk with the counts, of a stream
   std::string echo;            ///< text that each answer begins with
   std::optional<ToolUse> tools;
+  std::vector<NamedMedia> named_media;
 };
 
 /// Most of what a request may bring (docs/server.md).
@@ -33,6 +41,7 @@ struct CallLimits {
   size_t max_media = 16;
   size_t max_tools = 128;
   int64_t max_n = 8;
+  const MediaSource* sources = nullptr;  ///< of media that are named; null: none are taken
 };
 
 /// The `model` field. kInvalidArgument when it is missing.

@@ -10,32 +10,53 @@ namespace {
 
 constexpr std::string_view kFields[] = {"messages", "tools", "tool_choice", "parallel_tool_calls"};
 
-Status read_image(const JsonRef& part, Request& request, RequestMessage& message) {
-  const JsonRef image = part.at("image_url");
-  const JsonRef url = image.json().is_string() ? image : image.at("url");
-  if (!url.json().is_string()) return url.error("expected a data URI");
-  const std::string& text = url.json().string_value();
-  if (!is_data_uri(text)) {
+/// Where messages are read to.
+struct Reading {
+  const CallLimits& limits;
+  Call& out;
+  size_t parts_left;
+};
+
+/// Notes a media item that is to be fetched.
+Status read_name(const JsonRef& url, Reading& reading) {
+  if (reading.limits.sources == nullptr) {
     return url.error(
         "send the picture itself as data:image/png;base64,...: this server fetches nothing from "
         "other hosts or its own files");
   }
-  Result<DataUri> uri = parse_data_uri(text);
-  if (!uri.is_ok()) return url.error(uri.status().message());
-  message.parts.push_back({{}, request.media.size()});
-  request.media.push_back({Modality::kImage, part_name(url),
-                           std::make_shared<const std::string>(std::move(uri->bytes))});
+  const std::string& name = url.json().string_value();
+  const Status status = reading.limits.sources->check(name);
+  if (!status.is_ok()) return url.error(status.message());
+  reading.out.named_media.push_back({reading.out.request.media.size(), name});
   return Status::ok();
 }
 
-Status read_part(const JsonRef& part, Request& request, RequestMessage& message) {
+Status read_image(const JsonRef& part, Reading& reading, RequestMessage& message) {
+  const JsonRef image = part.at("image_url");
+  const JsonRef url = image.json().is_string() ? image : image.at("url");
+  if (!url.json().is_string()) return url.error("expected a data URI");
+  const std::string& text = url.json().string_value();
+  MediaItem item{Modality::kImage, part_name(url), nullptr};
+  if (is_data_uri(text)) {
+    Result<DataUri> uri = parse_data_uri(text);
+    if (!uri.is_ok()) return url.error(uri.status().message());
+    item.bytes = std::make_shared<const std::string>(std::move(uri->bytes));
+  } else {
+    TRIPTYCH_RETURN_IF_ERROR(read_name(url, reading));
+  }
+  message.parts.push_back({{}, reading.out.request.media.size()});
+  reading.out.request.media.push_back(std::move(item));
+  return Status::ok();
+}
+
+Status read_part(const JsonRef& part, Reading& reading, RequestMessage& message) {
   TRIPTYCH_ASSIGN_OR_RETURN(const std::string type, part.at("type").as_string());
   if (type == "text") {
     TRIPTYCH_ASSIGN_OR_RETURN(std::string text, part.at("text").as_string());
     message.parts.push_back({std::move(text), std::nullopt});
     return Status::ok();
   }
-  if (type == "image_url") return read_image(part, request, message);
+  if (type == "image_url") return read_image(part, reading, message);
   for (const std::string_view other : {"input_audio", "audio_url", "video_url", "file"}) {
     if (type != other) continue;
     return {StatusCode::kUnsupported,
@@ -54,7 +75,7 @@ Status read_role(const JsonRef& json, RequestMessage& message) {
       "use \"system\", \"developer\", \"user\", \"assistant\" or \"tool\"");
 }
 
-Status read_message(const JsonRef& json, Request& request, size_t& parts_left) {
+Status read_message(const JsonRef& json, Reading& reading) {
   if (!json.json().is_object()) return json.error("expected a message: {\"role\", \"content\"}");
   RequestMessage message;
   TRIPTYCH_RETURN_IF_ERROR(read_role(json, message));
@@ -64,32 +85,34 @@ Status read_message(const JsonRef& json, Request& request, size_t& parts_left) {
   if (content.json().is_string()) {
     message.parts.push_back({content.json().string_value(), std::nullopt});
   } else if (content.json().is_array()) {
-    if (content.size() > parts_left) return content.error("the request has too many parts");
-    parts_left -= content.size();
+    if (content.size() > reading.parts_left) {
+      return content.error("the request has too many parts");
+    }
+    reading.parts_left -= content.size();
     for (size_t i = 0; i < content.size(); ++i) {
-      TRIPTYCH_RETURN_IF_ERROR(read_part(content.at(i), request, message));
+      TRIPTYCH_RETURN_IF_ERROR(read_part(content.at(i), reading, message));
     }
   } else if (message.tool_calls.is_null() || !content.is_null()) {
     return content.error("expected a text or a list of parts");
   }
-  request.messages.push_back(std::move(message));
+  reading.out.request.messages.push_back(std::move(message));
   return Status::ok();
 }
 
 }  // namespace
 
-Status read_messages(const JsonRef& messages, const CallLimits& limits, Request& request) {
+Status read_messages(const JsonRef& messages, const CallLimits& limits, Call& out) {
   if (!messages.json().is_array() || messages.size() == 0) {
     return messages.error("expected a list of messages that is not empty");
   }
   if (messages.size() > limits.max_parts) return messages.error("too many messages");
-  size_t parts_left = limits.max_parts - messages.size();
+  Reading reading{limits, out, limits.max_parts - messages.size()};
   for (size_t i = 0; i < messages.size(); ++i) {
-    TRIPTYCH_RETURN_IF_ERROR(read_message(messages.at(i), request, parts_left));
+    TRIPTYCH_RETURN_IF_ERROR(read_message(messages.at(i), reading));
   }
-  if (request.media.size() > limits.max_media) {
+  if (out.request.media.size() > limits.max_media) {
     return messages.error(fmt::format("the request has {} pictures; it may have {}",
-                                      request.media.size(), limits.max_media));
+                                      out.request.media.size(), limits.max_media));
   }
   return Status::ok();
 }
@@ -100,7 +123,7 @@ Result<Call> read_chat_call(const JsonRef& body, const SamplingParams& defaults,
   out.request.sampling = defaults;
   TRIPTYCH_RETURN_IF_ERROR(read_common_fields(body, kFields, limits, out));
   TRIPTYCH_RETURN_IF_ERROR(read_tools(body, limits, out));
-  TRIPTYCH_RETURN_IF_ERROR(read_messages(body.at("messages"), limits, out.request));
+  TRIPTYCH_RETURN_IF_ERROR(read_messages(body.at("messages"), limits, out));
   return out;
 }
 

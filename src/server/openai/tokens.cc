@@ -19,8 +19,9 @@ Status check_length(const JsonRef& field, size_t n_bytes) {
 }
 
 Result<std::vector<int32_t>> ids_of_messages(const JsonRef& messages, const Preprocessor& prep) {
-  Request request;
-  TRIPTYCH_RETURN_IF_ERROR(read_messages(messages, {}, request));
+  Call call;
+  TRIPTYCH_RETURN_IF_ERROR(read_messages(messages, {}, call));
+  const Request& request = call.request;
   size_t n_bytes = 0;
   for (const RequestMessage& message : request.messages) {
     for (const RequestPart& part : message.parts) n_bytes += part.text.size();
