@@ -51,6 +51,7 @@ TEST_FOLDERS = ["ref", "tiny", "parity"]
 PRIVATE_HEADERS = {
     "text/ffi.h": "text",
     "media/image/jpeg_source.h": "media",
+    "server/http/connection.h": "server",
 }
 
 # --------------------------------------------------------------------------------------------------
@@ -64,7 +65,7 @@ THIRD_PARTIES = {
     "nlohmann/": ["src/base/json.cc"],
     "spdlog/": ["src/base/log.cc"],
     "CLI/": ["src/cli/main.cc"],
-    "boost/": ["src/server/http/http_server.cc"],
+    "boost/": ["src/server/http/http_server.cc", "src/server/http/connection."],
     "curl/": ["src/server/remote/http_get.cc"],
     "openssl/": ["src/server/http/test_tls.h"],
     "hwy/": ["src/backends/cpu/", "src/media/"],
