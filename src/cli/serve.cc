@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/terminal.h"
-#include "server/openai/error.h"
+#include "observe/metric_table.h"
 
 namespace triptych::cli {
 namespace {
@@ -83,9 +83,10 @@ http::Server::Callbacks callbacks_of(Service& service) {
               [&](http::Request request, std::shared_ptr<http::Exchange> exchange) {
                 service.handle(std::move(request), std::move(exchange));
               },
-          .refusal = [](int status,
-                        std::string_view reason) { return openai::error_response(status, reason); },
-          .admission = [&](const http::Request& head) { return service.admit(head); }};
+          .refusal = [&](int status,
+                         std::string_view reason) { return service.refuse(status, reason); },
+          .admission = [&](const http::Request& head) { return service.admit(head); },
+          .observer = &service.connections()};
 }
 
 Status run_key(const std::string& name) {
@@ -110,7 +111,12 @@ Status run_serve(const ServeOptions& options) {
                     .loaded = std::time(nullptr)};
   model.names.insert(model.names.end(), options.aliases.begin(), options.aliases.end());
   model.engine = session->start(options.max_requests);
-  Service service({model}, access);
+  MetricsRegistry registry;
+  registry
+      .gauge(family_of(Metric::kBuildInfo), {options.version, session->runner().backend().level})
+      ->set(1);
+  Service service({model}, access, registry);
+  TRIPTYCH_RETURN_IF_ERROR(registry.status());
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,
       http::Server::start(options.listen, options.limits, callbacks_of(service)));

@@ -52,7 +52,7 @@ class Serve : public testing::Test {
     model.engine = session_->start(kMaxRequests);
     engine_ = model.engine;
     model_ = std::make_unique<ServedModel>(model);
-    service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_);
+    service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_, registry_);
     server_ = http::Server::start({.port = 0}, {}, callbacks_of(*service_)).value();
   }
   static void TearDownTestSuite() {
@@ -97,6 +97,7 @@ class Serve : public testing::Test {
   static inline std::shared_ptr<MultiModalEngine> engine_;
   static inline std::unique_ptr<ServedModel> model_;
   static inline AccessControl access_;
+  static inline MetricsRegistry registry_;
   static inline std::unique_ptr<Service> service_;
   static inline std::unique_ptr<http::Server> server_;
 };
@@ -148,7 +149,7 @@ class ServeTools : public testing::Test {
                       .context_tokens = session_->context_tokens(),
                       .loaded = 1};
     model.engine = session_->start(8);
-    service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_);
+    service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_, registry_);
     server_ = http::Server::start({.port = 0}, {}, callbacks_of(*service_)).value();
   }
   static void TearDownTestSuite() {
@@ -186,6 +187,7 @@ class ServeTools : public testing::Test {
 
   static inline std::unique_ptr<Session> session_;
   static inline AccessControl access_;
+  static inline MetricsRegistry registry_;
   static inline std::unique_ptr<Service> service_;
   static inline std::unique_ptr<http::Server> server_;
 };
@@ -457,7 +459,8 @@ TEST_F(Serve, EveryAnswerCarriesTheIdOfItsRequest) {
 TEST_F(Serve, WithKeysEveryRouteNeedsOne) {
   AccessControl access;
   access.add("ann", "secret");
-  Service guarded({*model_}, access);
+  MetricsRegistry registry;
+  Service guarded({*model_}, access, registry);
   const auto server = http::Server::start({.port = 0}, {}, callbacks_of(guarded)).value();
   const auto ask_with = [&](std::string request, const std::string& header) {
     request.insert(request.find("\r\n") + 2, header);
@@ -468,10 +471,9 @@ TEST_F(Serve, WithKeysEveryRouteNeedsOne) {
   const std::string body =
       R"({"model": "demo", "max_tokens": 1, "messages": [{"role": "user", "content": "a"}]})";
   const std::vector<std::string> requests = {
-      http::get("/readyz"),      http::get("/startupz"),
-      http::get("/health"),      http::get("/v1/models"),
-      http::get("/v1/other"),    http::get("/"),
-      http::post("/livezz", ""), http::post("/v1/chat/completions", body)};
+      http::get("/readyz"),    http::get("/startupz"),    http::get("/health"),
+      http::get("/v1/models"), http::get("/metrics"),     http::get("/v1/other"),
+      http::get("/"),          http::post("/livezz", ""), http::post("/v1/chat/completions", body)};
   for (const std::string& request : requests) {
     for (const char* header : {"", "Authorization: Bearer wrong\r\n"}) {
       const std::string answer = ask_with(request, header);

@@ -21,6 +21,8 @@ using http::Exchange;
 using openai::AnswerForm;
 
 constexpr std::string_view kOpenPath = "/livez";  ///< whoever watches the process needs no key
+constexpr const char* kChatPath = "/v1/chat/completions";
+constexpr const char* kCompletionPath = "/v1/completions";
 constexpr JsonLimits kJsonLimits{.max_depth = 64};
 
 int64_t seconds_now() {
@@ -51,16 +53,19 @@ std::optional<std::string> given_id(const http::Request& request) {
   return *id;
 }
 
-/// Puts the request's id on whatever is answered.
+/// Puts the request's id on whatever is answered, and counts it.
 class IdentifiedExchange final : public Exchange {
  public:
-  IdentifiedExchange(std::shared_ptr<Exchange> exchange, std::string id)
-      : exchange_(std::move(exchange)), id_(std::move(id)) {}
+  using Count = std::function<void(int http_status)>;
+  IdentifiedExchange(std::shared_ptr<Exchange> exchange, std::string id, Count count)
+      : exchange_(std::move(exchange)), id_(std::move(id)), count_(std::move(count)) {}
 
   void respond(http::Response response) override {
+    count_(response.status);
     exchange_->respond(with_id(std::move(response)));
   }
   void start_stream(http::Response head) override {
+    count_(head.status);
     exchange_->start_stream(with_id(std::move(head)));
   }
   bool write(std::string_view piece) override { return exchange_->write(piece); }
@@ -75,7 +80,14 @@ class IdentifiedExchange final : public Exchange {
 
   std::shared_ptr<Exchange> exchange_;
   std::string id_;
+  Count count_;
 };
+
+std::vector<ServerMetrics::Model> watched(const std::vector<ServedModel>& models) {
+  std::vector<ServerMetrics::Model> out;
+  for (const ServedModel& model : models) out.push_back({model.names.front(), model.engine});
+  return out;
+}
 
 Json health_json(const char* status) {
   Json out = Json::object();
@@ -85,8 +97,11 @@ Json health_json(const char* status) {
 
 }  // namespace
 
-Service::Service(std::vector<ServedModel> models, const AccessControl& access)
-    : models_(std::move(models)), access_(access) {
+Service::Service(std::vector<ServedModel> models, const AccessControl& access,
+                 MetricsRegistry& registry)
+    : models_(std::move(models)),
+      access_(access),
+      metrics_(registry, watched(models_), {paths(), {kChatPath, kCompletionPath}}) {
   std::random_device random;
   id_base_ = (uint64_t{random()} << 32) | random();
   for (const ServedModel& model : models_) {
@@ -96,17 +111,19 @@ Service::Service(std::vector<ServedModel> models, const AccessControl& access)
 
 const std::vector<Service::Route>& Service::routes() {
   static const std::vector<Route> kRoutes = {
-      {"GET", "/livez", &Service::live},
-      {"GET", "/readyz", &Service::ready},
-      {"GET", "/startupz", &Service::ready},
-      {"GET", "/health", &Service::ready},
-      {"GET", "/v1/models", &Service::list_models},
-      {"POST", "/v1/chat/completions", &Service::chat},
-      {"POST", "/v1/completions", &Service::complete},
-      {"POST", "/tokenize", &Service::tokenize},
-      {"POST", "/detokenize", &Service::detokenize},
+      {"GET", "/livez", &Service::live},         {"GET", "/readyz", &Service::ready},
+      {"GET", "/startupz", &Service::ready},     {"GET", "/health", &Service::ready},
+      {"GET", "/metrics", &Service::metrics},    {"GET", "/v1/models", &Service::list_models},
+      {"POST", kChatPath, &Service::chat},       {"POST", kCompletionPath, &Service::complete},
+      {"POST", "/tokenize", &Service::tokenize}, {"POST", "/detokenize", &Service::detokenize},
   };
   return kRoutes;
+}
+
+std::vector<std::string_view> Service::paths() {
+  std::vector<std::string_view> out;
+  for (const Route& route : routes()) out.emplace_back(route.path);
+  return out;
 }
 
 Service::Look Service::look_at(const http::Request& request) const {
@@ -145,6 +162,7 @@ Service::Look Service::look_at(const http::Request& request) const {
 std::optional<http::Response> Service::admit(const http::Request& head) {
   std::optional<http::Response> refusal = look_at(head).refusal;
   if (refusal) {
+    metrics_.refused(refusal->status);
     refusal->headers.push_back({"x-request-id", given_id(head).value_or(new_id("req_"))});
   }
   return refusal;
@@ -152,10 +170,17 @@ std::optional<http::Response> Service::admit(const http::Request& head) {
 
 void Service::handle(http::Request request, std::shared_ptr<Exchange> exchange) {
   std::string id = given_id(request).value_or(new_id("req_"));
-  exchange = std::make_shared<IdentifiedExchange>(std::move(exchange), std::move(id));
+  exchange = std::make_shared<IdentifiedExchange>(
+      std::move(exchange), std::move(id),
+      [this, path = request.path](int status) { metrics_.answered(path, status); });
   Look look = look_at(request);  // once more: keys may have changed while the body came
   if (look.refusal) return exchange->respond(std::move(*look.refusal));
   (this->*look.route->answer)({std::move(request), std::move(look.caller), std::move(exchange)});
+}
+
+http::Response Service::refuse(int status, std::string_view reason) {
+  metrics_.refused(status);
+  return openai::error_response(status, reason);
 }
 
 void Service::live(Call call) { respond_json(*call.exchange, health_json("live")); }
@@ -191,18 +216,32 @@ void Service::list_models(Call call) {
   respond_json(*call.exchange, out);
 }
 
+void Service::metrics(Call call) {
+  const MetricsFormat format = metrics_format_for(call.request.header("Accept"));
+  call.exchange->respond({.content_type = std::string(metrics_content_type(format)),
+                          .headers = {},
+                          .body = metrics_.page(format)});
+}
+
 void Service::chat(Call call) { answer(call, AnswerForm::kChat); }
 
 void Service::complete(Call call) { answer(call, AnswerForm::kCompletion); }
 
 void Service::answer(const Call& call, AnswerForm form) {
-  const Status status = start(call, form);
-  if (!status.is_ok()) call.exchange->respond(openai::error_response(status));
+  const Result<Asked> asked = read_body(call.request);
+  const Status status = asked.is_ok() ? start(call, form, *asked) : asked.status();
+  if (status.is_ok()) return;
+  http::Response refusal = openai::error_response(status);
+  if (asked.is_ok()) {
+    metrics_.answers(asked->model->names.front(), call.request.path)
+        .ended({.http_status = refusal.status, .error = status.code()});
+  } else {
+    metrics_.refused(status);
+  }
+  call.exchange->respond(std::move(refusal));
 }
 
-Status Service::start(const Call& call, AnswerForm form) {
-  const double start_ms = steady_ms();
-  TRIPTYCH_ASSIGN_OR_RETURN(const Asked asked_of, read_body(call.request));
+Status Service::start(const Call& call, AnswerForm form, const Asked& asked_of) {
   const JsonRef body(asked_of.json, std::string(openai::kBody));
   const ServedModel* model = asked_of.model;
   const bool is_chat = form == AnswerForm::kChat;
@@ -229,15 +268,17 @@ Status Service::start(const Call& call, AnswerForm form) {
   }
   const SamplingParams sampling = asked.request.sampling;
   SubmitOptions options{.tenant = call.caller.tenant};
-  if (!asked.request.media.empty()) options.fetch_ms = steady_ms() - start_ms;
+  if (!asked.request.media.empty()) options.fetch_ms = steady_ms() - call.request.arrived_ms;
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::shared_ptr<TokenStream> stream,
       model->engine->submit(std::move(asked.request), options, pump_.signal()));
   const auto cancel = [engine = model->engine, id = stream->id()] { engine->cancel(id); };
   call.exchange->on_gone(cancel);
+  openai::AnswerWatch watch(metrics_.answers(model->names.front(), call.request.path), head.id,
+                            call.request.arrived_ms, static_cast<size_t>(sampling.n));
   pump_.add(stream,
             std::make_unique<openai::Answer>(std::move(head), model->prep->shared_tokenizer(),
-                                             sampling, call.exchange, cancel));
+                                             sampling, call.exchange, cancel, std::move(watch)));
   return Status::ok();
 }
 

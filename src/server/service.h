@@ -13,6 +13,7 @@
 #include "server/answer_pump.h"
 #include "server/http/http.h"
 #include "server/openai/answer.h"
+#include "server/server_metrics.h"
 
 namespace triptych {
 
@@ -29,13 +30,17 @@ struct ServedModel {
 /// The routes of the server: which handler answers what. Thread-safe.
 class Service {
  public:
-  /// `access` outlives the service.
-  Service(std::vector<ServedModel> models, const AccessControl& access);
+  /// `access` and `registry` outlive the service, which says what it does in the latter.
+  Service(std::vector<ServedModel> models, const AccessControl& access, MetricsRegistry& registry);
 
   /// The answer to a request without a key, or to no route, by its head (http::Admission).
   std::optional<http::Response> admit(const http::Request& head);
   /// Answers a request, now or when its tokens come (http::Handler).
   void handle(http::Request request, std::shared_ptr<http::Exchange> exchange);
+  /// The answer to what is no request, or over a limit (http::Server::Refusal).
+  http::Response refuse(int status, std::string_view reason);
+  /// What the server of this service is to tell of its connections.
+  http::ConnectionObserver& connections() { return metrics_; }
 
  private:
   /// A request whose caller is known.
@@ -50,6 +55,7 @@ class Service {
     void (Service::*answer)(Call);
   };
   static const std::vector<Route>& routes();
+  static std::vector<std::string_view> paths();
   /// What a request's head says of it: who asks for what, or why it is refused.
   struct Look {
     Caller caller;
@@ -61,18 +67,19 @@ class Service {
   void live(Call call);
   void ready(Call call);
   void list_models(Call call);
+  void metrics(Call call);
   void chat(Call call);
   void complete(Call call);
   void tokenize(Call call);
   void detokenize(Call call);
   void answer(const Call& call, openai::AnswerForm form);
-  Status start(const Call& call, openai::AnswerForm form);
   /// A body that names one of our models.
   struct Asked {
     Json json;
     std::string name;
     const ServedModel* model = nullptr;
   };
+  Status start(const Call& call, openai::AnswerForm form, const Asked& asked_of);
   Result<Asked> read_body(const http::Request& request) const;
   Result<Json> tokens_of(const http::Request& request) const;
   Result<Json> text_of(const http::Request& request) const;
@@ -81,6 +88,7 @@ class Service {
 
   const std::vector<ServedModel> models_;
   const AccessControl& access_;
+  ServerMetrics metrics_;
   std::map<std::string, const ServedModel*, std::less<>> by_name_;
   uint64_t id_base_ = 0;  ///< random, so that no other run's ids come again
   std::atomic<uint32_t> n_ids_ = 0;

@@ -26,6 +26,7 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/http/body_budget.h"
 #include "server/http/outbox.h"
@@ -149,6 +150,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
     BodyShare share(shared_->bodies);
     if (!co_await read_body(parser, share)) co_return false;
+    request.arrived_ms = steady_ms();
     request.body = std::move(parser.get().body());
     auto outbox =
         std::make_shared<Outbox>(limits.stream_backlog_bytes, [self = shared_from_this()] {
@@ -207,18 +209,25 @@ class Connection : public std::enable_shared_from_this<Connection> {
       const auto [error, n] = co_await bhttp::async_write(stream_, go_on, kTuple);
       if (error) co_return false;
     }
+    count_body(parser.get().body().size());
     const auto start = std::chrono::steady_clock::now();
     while (!parser.is_done()) {
       const uint64_t received = parser.get().body().size();
       stream_.expires_at(start + limits.body_grace +
                          std::chrono::seconds(received / limits.body_bytes_per_s));
       const auto [error, n] = co_await bhttp::async_read_some(stream_, buffer_, parser, kTuple);
+      count_body(parser.get().body().size() - received);
       if (error) co_return co_await refuse_unread(error);
       if (!share.hold(parser.get().body().size())) {
         co_return co_await refuse(503, "too many request bodies are being received; try again");
       }
     }
     co_return true;
+  }
+
+  void count_body(uint64_t n_bytes) const {
+    ConnectionObserver* observer = shared_->callbacks.observer;
+    if (observer != nullptr && n_bytes > 0) observer->body_received(n_bytes);
   }
 
   /// Answers what could not be read as a request, where the client waits for an answer at all.
@@ -439,6 +448,7 @@ class Server::Impl {
       if (static_cast<int64_t>(connections_.size()) >= shared_->limits.connections) return;
       connections_.insert(connection);
     }
+    if (ConnectionObserver* observer = shared_->callbacks.observer) observer->connection_opened();
     net::co_spawn(connection->executor(), connection->run(),
                   [this, connection](std::exception_ptr failure) { end(connection, failure); });
   }
@@ -451,6 +461,7 @@ class Server::Impl {
         log_error(status_of_exception("serving a connection").message());
       }
     }
+    if (ConnectionObserver* observer = shared_->callbacks.observer) observer->connection_closed();
     const std::lock_guard lock(mutex_);
     connections_.erase(connection);
     if (connections_.empty()) ended_.notify_all();
