@@ -103,6 +103,10 @@ Status run_serve(const ServeOptions& options) {
   const Signals signals;
   TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
   const MemoryPlan plan = session->runner().plan();
+  MetricsRegistry registry;
+  registry
+      .gauge(family_of(Metric::kBuildInfo), {options.version, session->runner().backend().level})
+      ->set(1);
   ServedModel model{.names = {model_name(options.session.model)},
                     .engine = nullptr,
                     .prep = session->shared_prep(),
@@ -111,10 +115,6 @@ Status run_serve(const ServeOptions& options) {
                     .loaded = std::time(nullptr)};
   model.names.insert(model.names.end(), options.aliases.begin(), options.aliases.end());
   model.engine = session->start(options.max_requests);
-  MetricsRegistry registry;
-  registry
-      .gauge(family_of(Metric::kBuildInfo), {options.version, session->runner().backend().level})
-      ->set(1);
   Service service({model}, access, registry);
   TRIPTYCH_RETURN_IF_ERROR(registry.status());
   TRIPTYCH_ASSIGN_OR_RETURN(
