@@ -20,6 +20,7 @@ struct Backend {
   KernelTable kernels;
   bool native_bf16_matmul = false;  ///< MatmulMode::kBF16 is available
   std::string description;          ///< for people: "CPU avx512_bf16, AMD EPYC 9B45"
+  std::string level;                ///< of the machine, that the kernels use: "avx512_bf16"
   std::vector<std::string> facts;   ///< what it found, a line each, for `triptych doctor`
   std::vector<std::string> advice;  ///< what would make it faster, a sentence each
   Ceilings (*measure_ceilings)(ThreadPool& pool) = nullptr;  ///< takes about a second

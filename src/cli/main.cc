@@ -332,6 +332,7 @@ int run_program(int argc, char** argv) {
       "3 file missing, 4 corrupt data, 5 unsupported, 6 over a limit, 7 not possible now, "
       "70 a fault of ours.");
   Options options;
+  options.serve.version = TRIPTYCH_VERSION;
   add_commands(app, options);
   try {
     app.parse(argc, argv);

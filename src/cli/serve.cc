@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "cli/systemd.h"
 #include "cli/terminal.h"
-#include "server/openai/error.h"
+#include "observe/metric_table.h"
 
 namespace triptych::cli {
 namespace {
@@ -150,9 +150,10 @@ http::Server::Callbacks callbacks_of(Service& service) {
               [&](http::Request request, std::shared_ptr<http::Exchange> exchange) {
                 service.handle(std::move(request), std::move(exchange));
               },
-          .refusal = [](int status,
-                        std::string_view reason) { return openai::error_response(status, reason); },
-          .admission = [&](const http::Request& head) { return service.admit(head); }};
+          .refusal = [&](int status,
+                         std::string_view reason) { return service.refuse(status, reason); },
+          .admission = [&](const http::Request& head) { return service.admit(head); },
+          .observer = &service.connections()};
 }
 
 Status run_key(const std::string& name) {
@@ -169,6 +170,11 @@ Status run_serve(const ServeOptions& options) {
   const Signals signals;
   TRIPTYCH_ASSIGN_OR_RETURN(Loaded loaded, load_models(options));
   TRIPTYCH_RETURN_IF_ERROR(add_names(options.aliases, loaded.models));
+  MetricsRegistry registry;
+  registry
+      .gauge(family_of(Metric::kBuildInfo),
+             {options.version, loaded.sessions.front()->runner().backend().level})
+      ->set(1);
   std::vector<MemoryPlan> plans;
   for (size_t i = 0; i < loaded.models.size(); ++i) {
     plans.push_back(loaded.sessions[i]->runner().plan());
@@ -178,7 +184,8 @@ Status run_serve(const ServeOptions& options) {
   if (!options.sources.hosts.empty() || !options.sources.folders.empty()) {
     TRIPTYCH_ASSIGN_OR_RETURN(sources, MediaSource::make(options.sources));
   }
-  Service service(loaded.models, access, std::move(sources));
+  Service service(loaded.models, access, registry, std::move(sources));
+  TRIPTYCH_RETURN_IF_ERROR(registry.status());
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,
       http::Server::start(options.listen, options.limits, callbacks_of(service)));

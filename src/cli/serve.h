@@ -19,7 +19,8 @@ struct ServeOptions {
   MediaSources sources;                         ///< of media that requests name
   http::ListenOptions listen;
   http::ServerLimits limits;
-  int drain_s = 30;  ///< for what is being answered when the server is told to end
+  int drain_s = 30;     ///< for what is being answered when the server is told to end
+  std::string version;  ///< of this program, for its metrics
 
   ServeOptions() { session.max_sequences = 16; }
 };

@@ -53,7 +53,7 @@ class Serve : public testing::Test {
     model.engine = session_->start(kMaxRequests);
     engine_ = model.engine;
     model_ = std::make_unique<ServedModel>(model);
-    service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_);
+    service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_, registry_);
     server_ = http::Server::start({.port = 0}, {}, callbacks_of(*service_)).value();
   }
   static void TearDownTestSuite() {
@@ -98,6 +98,7 @@ class Serve : public testing::Test {
   static inline std::shared_ptr<MultiModalEngine> engine_;
   static inline std::unique_ptr<ServedModel> model_;
   static inline AccessControl access_;
+  static inline MetricsRegistry registry_;
   static inline std::unique_ptr<Service> service_;
   static inline std::unique_ptr<http::Server> server_;
 };
@@ -149,7 +150,7 @@ class ServeTools : public testing::Test {
                       .context_tokens = session_->context_tokens(),
                       .loaded = 1};
     model.engine = session_->start(8);
-    service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_);
+    service_ = std::make_unique<Service>(std::vector<ServedModel>{model}, access_, registry_);
     server_ = http::Server::start({.port = 0}, {}, callbacks_of(*service_)).value();
   }
   static void TearDownTestSuite() {
@@ -187,6 +188,7 @@ class ServeTools : public testing::Test {
 
   static inline std::unique_ptr<Session> session_;
   static inline AccessControl access_;
+  static inline MetricsRegistry registry_;
   static inline std::unique_ptr<Service> service_;
   static inline std::unique_ptr<http::Server> server_;
 };
@@ -262,7 +264,8 @@ TEST_F(Serve, AnswersAQuestionAboutAPicture) {
 
 TEST_F(Serve, ReadsPicturesOfItsFoldersWhereItIsToldTo) {
   const std::string folder = std::filesystem::canonical("tests/eval/demo/images").string();
-  Service service({*model_}, access_,
+  MetricsRegistry registry;
+  Service service({*model_}, access_, registry,
                   MediaSource::make({.hosts = {}, .folders = {folder}}).value());
   const auto server = http::Server::start({.port = 0}, {}, callbacks_of(service)).value();
   const auto ask = [&](const std::string& url) {
@@ -480,7 +483,8 @@ TEST_F(Serve, EveryAnswerCarriesTheIdOfItsRequest) {
 TEST_F(Serve, WithKeysEveryRouteNeedsOne) {
   AccessControl access;
   access.add("ann", "secret");
-  Service guarded({*model_}, access);
+  MetricsRegistry registry;
+  Service guarded({*model_}, access, registry);
   const auto server = http::Server::start({.port = 0}, {}, callbacks_of(guarded)).value();
   const auto ask_with = [&](std::string request, const std::string& header) {
     request.insert(request.find("\r\n") + 2, header);
@@ -491,10 +495,9 @@ TEST_F(Serve, WithKeysEveryRouteNeedsOne) {
   const std::string body =
       R"({"model": "demo", "max_tokens": 1, "messages": [{"role": "user", "content": "a"}]})";
   const std::vector<std::string> requests = {
-      http::get("/readyz"),      http::get("/startupz"),
-      http::get("/health"),      http::get("/v1/models"),
-      http::get("/v1/other"),    http::get("/"),
-      http::post("/livezz", ""), http::post("/v1/chat/completions", body)};
+      http::get("/readyz"),    http::get("/startupz"),    http::get("/health"),
+      http::get("/v1/models"), http::get("/metrics"),     http::get("/v1/other"),
+      http::get("/"),          http::post("/livezz", ""), http::post("/v1/chat/completions", body)};
   for (const std::string& request : requests) {
     for (const char* header : {"", "Authorization: Bearer wrong\r\n"}) {
       const std::string answer = ask_with(request, header);

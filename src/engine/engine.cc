@@ -155,7 +155,10 @@ Status Engine::catch_up() {
       use.features = nullptr;
       s->timeline.media_in_prefix += s->usage.preemptions == 0;
     }
-    if (s->usage.preemptions == 0) s->timeline.cached_tokens += n_found - n_own;
+    if (s->usage.preemptions == 0) {
+      s->timeline.cached_tokens += n_found - n_own;
+      counts_.prefix_tokens_found += n_found - n_own;
+    }
     note_stage(*s);
   }
   for (const MediaId& feature : given_up) ask_again(feature);
@@ -199,6 +202,8 @@ Status Engine::admit(Sequence& sequence) {
     s.timeline.cached_tokens = n_found;
     s.timeline.media_in_prefix = n_in_prefix;
     s.timeline.media_in_encoder = n_in_encoder;
+    if (config_.prefix_cache) counts_.prefix_tokens_asked += s.n_prompt();
+    counts_.prefix_tokens_found += n_found;
   }
   note_stage(s);
   return Status::ok();
@@ -215,6 +220,7 @@ void Engine::preempt(Sequence& sequence) {
   sequence.running = false;
   sequence.encoded_ms = kNotYet;
   ++sequence.usage.preemptions;
+  ++counts_.preemptions;
   note_stage(sequence);
   std::vector<MediaId> given_up;
   for (MediaUse& use : sequence.media) {

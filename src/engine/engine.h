@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -56,6 +57,14 @@ struct SequenceEvent {
   std::optional<Timeline> timeline;  ///< with the answer's last event
 };
 
+/// Counts since the start.
+struct EngineCounts {
+  int64_t preemptions = 0;
+  int64_t prefix_tokens_asked = 0;        ///< of prompts, looked for in the prefix cache
+  int64_t prefix_tokens_found = 0;        ///< what timelines call cached_tokens
+  std::array<int64_t, 4> media_tokens{};  ///< in prompts, by Modality
+};
+
 /// The step loop: plan, reserve, encode, forward, sample, commit over any number of sequences
 /// (engine/CONTRACT.md). All calls come from one thread but now_ms().
 class Engine {
@@ -92,6 +101,7 @@ class Engine {
   /// Milliseconds of the engine's clock. May be called by any thread when the clock may.
   double now_ms() const { return now_ms_(); }
   void count(int64_t& n_waiting, int64_t& n_running) const;
+  const EngineCounts& counts() const { return counts_; }
 
   StepRunner& runner() { return *runner_; }
   /// The runner, when load() made it.
@@ -179,6 +189,7 @@ class Engine {
   bool did_something_ = false;
   Status failure_;
   SampleWindow encode_to_decode_ms_;
+  EngineCounts counts_;
   std::map<uint64_t, std::unique_ptr<Sequence>> sequences_;  ///< by arrival
 };
 

@@ -20,6 +20,7 @@ Result<HostBudget::Share> HostBudget::take(uint64_t n_bytes) {
   }
   const std::lock_guard lock(mutex_);
   if (n_bytes > cap_ - in_use_) {
+    ++n_refused_;
     return resource_exhausted(
         fmt::format("the request's media and text take {} MiB of host memory, {} of {} MiB are in "
                     "use; try again later",
@@ -32,6 +33,11 @@ Result<HostBudget::Share> HostBudget::take(uint64_t n_bytes) {
 uint64_t HostBudget::in_use() const {
   const std::lock_guard lock(mutex_);
   return in_use_;
+}
+
+int64_t HostBudget::n_refused() const {
+  const std::lock_guard lock(mutex_);
+  return n_refused_;
 }
 
 }  // namespace triptych

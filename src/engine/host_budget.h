@@ -40,11 +40,14 @@ class HostBudget {
   /// kResourceExhausted with the figures when they do not fit beside the others.
   Result<Share> take(uint64_t n_bytes);
   uint64_t in_use() const;
+  /// How often there was no room beside the others.
+  int64_t n_refused() const;
 
  private:
   const uint64_t cap_;
   mutable std::mutex mutex_;
   uint64_t in_use_ = 0;
+  int64_t n_refused_ = 0;
 };
 
 }  // namespace triptych

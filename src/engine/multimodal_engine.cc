@@ -30,8 +30,10 @@ MultiModalEngine::MultiModalEngine(std::unique_ptr<Engine> engine,
       host_(limits.max_host_bytes),
       prep_(std::make_unique<PrepPool>(
           std::move(preparer), limits, host_,
-          PrepTrace{engine_->trace(), [this] { return engine_->now_ms(); }})),
-      thread_([this] { run(); }) {}
+          PrepTrace{engine_->trace(), [this] { return engine_->now_ms(); }})) {
+  status_ = status_now();
+  thread_ = std::thread([this] { run(); });
+}
 
 // The engine's thread goes first: it ends all streams at once, whatever is still being prepared.
 // What the preparers hand over behind that is dropped with arrivals_.
@@ -56,6 +58,7 @@ Result<std::shared_ptr<TokenStream>> MultiModalEngine::submit(Request request,
     TRIPTYCH_RETURN_IF_ERROR(status_.failure);
     if (draining_) return Status(StatusCode::kUnavailable, "the engine takes no more requests");
     if (open_.size() >= max_open_) {
+      ++n_refused_;
       return resource_exhausted(
           fmt::format("{} requests wait or are in work, the limit; try again later", open_.size()));
     }
@@ -106,6 +109,7 @@ EngineStatus MultiModalEngine::snapshot() const {
   const std::lock_guard lock(mutex_);
   EngineStatus out = status_;
   out.host_bytes = host_.in_use();
+  out.refused = {n_refused_ + prep_->n_refused(), host_.n_refused()};
   if (draining_) out.health = EngineHealth::kDraining;
   if (!out.failure.is_ok()) out.health = EngineHealth::kFailed;
   for (const auto& [id, request] : open_) out.n_preparing += request.sequence == 0;
@@ -290,6 +294,7 @@ EngineStatus MultiModalEngine::status_now() const {
   out.encode_to_decode_ms = same ? status_.encode_to_decode_ms : gauge.summary();
   out.prefix = engine_->prefix_index().stats();
   out.encoder = engine_->encoder_cache().stats();
+  out.counts = engine_->counts();
   return out;
 }
 

@@ -20,6 +20,12 @@ enum class EngineHealth : uint8_t {
   kFailed,    ///< the same, because a step failed
 };
 
+/// Requests since the start that MultiModalEngine::submit told to come later, by what was full.
+struct RefusalCounts {
+  int64_t queue = 0;   ///< max_open or max_requests of PrepLimits
+  int64_t memory = 0;  ///< its max_host_bytes
+};
+
 /// A look at the engine between two steps.
 struct EngineStatus {
   EngineHealth health = EngineHealth::kReady;
@@ -35,6 +41,8 @@ struct EngineStatus {
   SampleSummary encode_to_decode_ms;  ///< Engine::encode_to_decode_ms
   PrefixIndexStats prefix;
   EncoderCacheStats encoder;
+  EngineCounts counts;
+  RefusalCounts refused;
 };
 
 /// The engine for many callers: requests are prepared on threads of their own, one thread drives
@@ -94,6 +102,7 @@ class MultiModalEngine {
 
   std::unique_ptr<Engine> engine_;
   const size_t max_open_;
+  int64_t n_refused_ = 0;  ///< for max_open_
   HostBudget host_;
   mutable std::mutex mutex_;
   std::condition_variable work_;

@@ -105,6 +105,8 @@ TEST(MultiModalEngine, AFullQueueRefusesBeforeAnyWork) {
   ASSERT_TRUE(first.is_ok());
   const auto bytes = front.engine->submit(ask("abc", 2, "slow"));
   EXPECT_EQ(bytes.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(front.engine->snapshot().refused.memory, 1);
+  EXPECT_EQ(front.engine->snapshot().refused.queue, 0);
   front.preparer->released = true;
   EXPECT_EQ(read_all(**first).tokens.size(), 2u);
 }
@@ -115,6 +117,7 @@ TEST(MultiModalEngine, RequestsThatWaitBehindPreparationAreBoundedToo) {
   for (int i = 0; i < 3; ++i) taken.push_back(front.engine->submit(ask("abc", 0)).value());
   while (front.engine->snapshot().n_preparing > 0) std::this_thread::yield();
   EXPECT_EQ(front.engine->submit(ask("abc", 0)).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(front.engine->snapshot().refused.queue, 1);
   front.engine->cancel(taken[0]->id());
   EXPECT_EQ(read_all(*taken[0]).last.finish, FinishReason::kCancelled);
   EXPECT_TRUE(front.engine->submit(ask("abc", 1)).is_ok());

@@ -50,6 +50,7 @@ Status PrepPool::submit(PrepJob job) {
   {
     const std::lock_guard lock(mutex_);
     if (n_requests_ >= limits_.max_requests) {
+      ++n_refused_;
       return resource_exhausted(fmt::format(
           "{} requests are waiting to be prepared, the limit; try again later", n_requests_));
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -61,6 +62,8 @@ class PrepPool {
   Status submit(PrepJob job);
   /// Drops a request that still waits: it is never prepared.
   void forget(uint64_t id);
+  /// How often the queue was full.
+  int64_t n_refused() const { return n_refused_; }
 
  private:
   struct Queued {
@@ -80,6 +83,7 @@ class PrepPool {
   std::deque<Queued> text_;
   std::deque<Queued> media_;
   size_t n_requests_ = 0;
+  std::atomic<int64_t> n_refused_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

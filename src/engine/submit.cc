@@ -117,7 +117,11 @@ Result<uint64_t> Engine::submit(PreparedRequest request, const SubmitOptions& op
   const int64_t wanted = shared->sampling.max_tokens;
   s.max_new = wanted > 0 ? std::min(wanted, room) : room;
   s.usage = Usage{.prompt_tokens = s.n_tokens(), .prep_ms = shared->prep_ms};
-  for (const Span& span : shared->spans) s.usage.media_tokens += span.length;
+  for (const Span& span : shared->spans) {
+    s.usage.media_tokens += span.length;
+    const Modality modality = shared->media[span.media]->modality;
+    counts_.media_tokens[static_cast<size_t>(modality)] += span.length;
+  }
   s.timeline.media_tokens = s.timeline.media_tokens_kept = s.usage.media_tokens;
   for (const auto& item : shared->media) {
     s.timeline.media_bytes += static_cast<uint64_t>(item->pixels.n_bytes());

@@ -88,6 +88,11 @@ TEST(EngineTimeline, NamesTheCacheThatSparedWork) {
   EXPECT_EQ(timelines.at({*encoder, 0}).clock.ms(Stage::kEncode), 0);
   EXPECT_EQ(timelines.at({*prefix, 0}).cache_tier(), CacheTier::kPrefix);
   EXPECT_EQ(timelines.at({*prefix, 0}).cached_tokens, kFakePictureTokens);
+  const EngineCounts& counts = machine.engine->counts();
+  EXPECT_EQ(counts.prefix_tokens_asked, 3 * (kFakePictureTokens + 1) + 1);
+  EXPECT_EQ(counts.prefix_tokens_found, kFakePictureTokens);
+  EXPECT_EQ(counts.media_tokens[static_cast<size_t>(Modality::kImage)], 3 * kFakePictureTokens);
+  EXPECT_EQ(counts.preemptions, 0);
 }
 
 TEST(EngineTimeline, EachOfSeveralAnswersHasItsOwn) {
@@ -120,9 +125,10 @@ TEST(EngineTimeline, PreemptedSequencesWaitAndComputeAgain) {
     EXPECT_DOUBLE_EQ(sum(timeline.clock), timeline.clock.total_ms());
     int n_waits = 0;
     for (const auto& span : timeline.clock.spans()) n_waits += span.stage == Stage::kWait;
-    n_preempted += n_waits > 1;
+    n_preempted += n_waits - 1;
   }
   EXPECT_GT(n_preempted, 0);
+  EXPECT_EQ(machine.engine->counts().preemptions, n_preempted);
 }
 
 TEST(EngineTimeline, TheGaugeMeasuresFromTheLastFeaturesToTheFirstTokensStep) {

@@ -21,6 +21,8 @@ using http::Exchange;
 using openai::AnswerForm;
 
 constexpr std::string_view kOpenPath = "/livez";  ///< whoever watches the process needs no key
+constexpr const char* kChatPath = "/v1/chat/completions";
+constexpr const char* kCompletionPath = "/v1/completions";
 constexpr JsonLimits kJsonLimits{.max_depth = 64};
 
 int64_t seconds_now() {
@@ -51,16 +53,19 @@ std::optional<std::string> given_id(const http::Request& request) {
   return *id;
 }
 
-/// Puts the request's id on whatever is answered.
+/// Puts the request's id on whatever is answered, and counts it.
 class IdentifiedExchange final : public Exchange {
  public:
-  IdentifiedExchange(std::shared_ptr<Exchange> exchange, std::string id)
-      : exchange_(std::move(exchange)), id_(std::move(id)) {}
+  using Count = std::function<void(int http_status)>;
+  IdentifiedExchange(std::shared_ptr<Exchange> exchange, std::string id, Count count)
+      : exchange_(std::move(exchange)), id_(std::move(id)), count_(std::move(count)) {}
 
   void respond(http::Response response) override {
+    count_(response.status);
     exchange_->respond(with_id(std::move(response)));
   }
   void start_stream(http::Response head) override {
+    count_(head.status);
     exchange_->start_stream(with_id(std::move(head)));
   }
   bool write(std::string_view piece) override { return exchange_->write(piece); }
@@ -75,7 +80,14 @@ class IdentifiedExchange final : public Exchange {
 
   std::shared_ptr<Exchange> exchange_;
   std::string id_;
+  Count count_;
 };
+
+std::vector<ServerMetrics::Model> watched(const std::vector<ServedModel>& models) {
+  std::vector<ServerMetrics::Model> out;
+  for (const ServedModel& model : models) out.push_back({model.names.front(), model.engine});
+  return out;
+}
 
 Json health_json(const char* status) {
   Json out = Json::object();
@@ -86,8 +98,11 @@ Json health_json(const char* status) {
 }  // namespace
 
 Service::Service(std::vector<ServedModel> models, const AccessControl& access,
-                 std::unique_ptr<MediaSource> sources)
-    : models_(std::move(models)), access_(access), sources_(std::move(sources)) {
+                 MetricsRegistry& registry, std::unique_ptr<MediaSource> sources)
+    : models_(std::move(models)),
+      access_(access),
+      metrics_(registry, watched(models_), {paths(), {kChatPath, kCompletionPath}}),
+      sources_(std::move(sources)) {
   std::random_device random;
   id_base_ = (uint64_t{random()} << 32) | random();
   for (const ServedModel& model : models_) {
@@ -97,17 +112,19 @@ Service::Service(std::vector<ServedModel> models, const AccessControl& access,
 
 const std::vector<Service::Route>& Service::routes() {
   static const std::vector<Route> kRoutes = {
-      {"GET", "/livez", &Service::live},
-      {"GET", "/readyz", &Service::ready},
-      {"GET", "/startupz", &Service::ready},
-      {"GET", "/health", &Service::ready},
-      {"GET", "/v1/models", &Service::list_models},
-      {"POST", "/v1/chat/completions", &Service::chat},
-      {"POST", "/v1/completions", &Service::complete},
-      {"POST", "/tokenize", &Service::tokenize},
-      {"POST", "/detokenize", &Service::detokenize},
+      {"GET", "/livez", &Service::live},         {"GET", "/readyz", &Service::ready},
+      {"GET", "/startupz", &Service::ready},     {"GET", "/health", &Service::ready},
+      {"GET", "/metrics", &Service::metrics},    {"GET", "/v1/models", &Service::list_models},
+      {"POST", kChatPath, &Service::chat},       {"POST", kCompletionPath, &Service::complete},
+      {"POST", "/tokenize", &Service::tokenize}, {"POST", "/detokenize", &Service::detokenize},
   };
   return kRoutes;
+}
+
+std::vector<std::string_view> Service::paths() {
+  std::vector<std::string_view> out;
+  for (const Route& route : routes()) out.emplace_back(route.path);
+  return out;
 }
 
 Service::Look Service::look_at(const http::Request& request) const {
@@ -146,6 +163,7 @@ Service::Look Service::look_at(const http::Request& request) const {
 std::optional<http::Response> Service::admit(const http::Request& head) {
   std::optional<http::Response> refusal = look_at(head).refusal;
   if (refusal) {
+    metrics_.refused(refusal->status);
     refusal->headers.push_back({"x-request-id", given_id(head).value_or(new_id("req_"))});
   }
   return refusal;
@@ -153,10 +171,17 @@ std::optional<http::Response> Service::admit(const http::Request& head) {
 
 void Service::handle(http::Request request, std::shared_ptr<Exchange> exchange) {
   std::string id = given_id(request).value_or(new_id("req_"));
-  exchange = std::make_shared<IdentifiedExchange>(std::move(exchange), std::move(id));
+  exchange = std::make_shared<IdentifiedExchange>(
+      std::move(exchange), std::move(id),
+      [this, path = request.path](int status) { metrics_.answered(path, status); });
   Look look = look_at(request);  // once more: keys may have changed while the body came
   if (look.refusal) return exchange->respond(std::move(*look.refusal));
   (this->*look.route->answer)({std::move(request), std::move(look.caller), std::move(exchange)});
+}
+
+http::Response Service::refuse(int status, std::string_view reason) {
+  metrics_.refused(status);
+  return openai::error_response(status, reason);
 }
 
 void Service::live(Call call) { respond_json(*call.exchange, health_json("live")); }
@@ -192,19 +217,39 @@ void Service::list_models(Call call) {
   respond_json(*call.exchange, out);
 }
 
+void Service::metrics(Call call) {
+  const MetricsFormat format = metrics_format_for(call.request.header("Accept"));
+  call.exchange->respond({.content_type = std::string(metrics_content_type(format)),
+                          .headers = {},
+                          .body = metrics_.page(format)});
+}
+
 void Service::chat(Call call) { answer(std::move(call), AnswerForm::kChat); }
 
 void Service::complete(Call call) { answer(std::move(call), AnswerForm::kCompletion); }
 
 void Service::answer(Call call, AnswerForm form) {
+  const Result<Asked> asked = read_body(call.request);
+  if (!asked.is_ok()) {
+    metrics_.refused(asked.status());
+    return call.exchange->respond(openai::error_response(asked.status()));
+  }
+  const std::string path = call.request.path;
   const std::shared_ptr<Exchange> exchange = call.exchange;
-  const Status status = start(std::move(call), form);
-  if (!status.is_ok()) exchange->respond(openai::error_response(status));
+  const Status status = start(std::move(call), form, *asked);
+  if (!status.is_ok()) refuse(*exchange, *asked->model, path, status);
 }
 
-Status Service::start(Call call, AnswerForm form) {
-  Start out{.call = std::move(call), .asked = {}, .head = {}, .start_ms = steady_ms()};
-  TRIPTYCH_ASSIGN_OR_RETURN(const Asked asked_of, read_body(out.call.request));
+void Service::refuse(Exchange& exchange, const ServedModel& model, const std::string& path,
+                     const Status& status) {
+  http::Response refusal = openai::error_response(status);
+  metrics_.answers(model.names.front(), path)
+      .ended({.http_status = refusal.status, .error = status.code()});
+  exchange.respond(std::move(refusal));
+}
+
+Status Service::start(Call call, AnswerForm form, const Asked& asked_of) {
+  Start out{.call = std::move(call), .asked = {}, .head = {}};
   out.call.request.body.clear();
   const JsonRef body(asked_of.json, std::string(openai::kBody));
   out.model = asked_of.model;
@@ -243,36 +288,39 @@ Status Service::fetch(Start start) {
     labels.push_back(start.asked.request.media[named.media].name);
   }
   const auto kept = std::make_shared<Start>(std::move(start));
-  return sources_->fetch(std::move(names), std::move(labels),
-                         [this, kept](Result<std::vector<std::string>> bytes) {
-                           Status status = bytes.status();
-                           if (status.is_ok()) {
-                             for (size_t i = 0; i < bytes->size(); ++i) {
-                               kept->asked.request.media[kept->asked.named_media[i].media].bytes =
-                                   std::make_shared<const std::string>(std::move((*bytes)[i]));
-                             }
-                             status = submit(*kept);
-                           } else if (openai::http_status(status.code()) < 500) {
-                             status = invalid_argument(status.message());
-                           }
-                           if (!status.is_ok())
-                             kept->call.exchange->respond(openai::error_response(status));
-                         });
+  const auto go_on = [this, kept](Result<std::vector<std::string>> bytes) {
+    Status status = bytes.status();
+    if (status.is_ok()) {
+      for (size_t i = 0; i < bytes->size(); ++i) {
+        kept->asked.request.media[kept->asked.named_media[i].media].bytes =
+            std::make_shared<const std::string>(std::move((*bytes)[i]));
+      }
+      status = submit(*kept);
+    } else if (openai::http_status(status.code()) < 500) {
+      status = invalid_argument(status.message());
+    }
+    if (status.is_ok()) return;
+    refuse(*kept->call.exchange, *kept->model, kept->call.request.path, status);
+  };
+  return sources_->fetch(std::move(names), std::move(labels), go_on);
 }
 
 Status Service::submit(Start& start) {
   const SamplingParams sampling = start.asked.request.sampling;
+  const http::Request& request = start.call.request;
   SubmitOptions options{.tenant = start.call.caller.tenant};
-  if (!start.asked.request.media.empty()) options.fetch_ms = steady_ms() - start.start_ms;
+  if (!start.asked.request.media.empty()) options.fetch_ms = steady_ms() - request.arrived_ms;
   const std::shared_ptr<MultiModalEngine>& engine = start.model->engine;
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::shared_ptr<TokenStream> stream,
       engine->submit(std::move(start.asked.request), options, pump_.signal()));
   const auto cancel = [engine, id = stream->id()] { engine->cancel(id); };
   start.call.exchange->on_gone(cancel);
-  pump_.add(stream, std::make_unique<openai::Answer>(std::move(start.head),
-                                                     start.model->prep->shared_tokenizer(),
-                                                     sampling, start.call.exchange, cancel));
+  openai::AnswerWatch watch(metrics_.answers(start.model->names.front(), request.path),
+                            start.head.id, request.arrived_ms, static_cast<size_t>(sampling.n));
+  pump_.add(stream, std::make_unique<openai::Answer>(
+                        std::move(start.head), start.model->prep->shared_tokenizer(), sampling,
+                        start.call.exchange, cancel, std::move(watch)));
   return Status::ok();
 }
 

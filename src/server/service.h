@@ -15,6 +15,7 @@
 #include "server/openai/answer.h"
 #include "server/openai/call_fields.h"
 #include "server/remote/media_source.h"
+#include "server/server_metrics.h"
 
 namespace triptych {
 
@@ -31,15 +32,19 @@ struct ServedModel {
 /// The routes of the server: which handler answers what. Thread-safe.
 class Service {
  public:
-  /// `access` outlives the service.
+  /// `access` and `registry` outlive the service, which says what it does in the latter.
   /// `sources`: where media that requests name are fetched from; null: nowhere.
-  Service(std::vector<ServedModel> models, const AccessControl& access,
+  Service(std::vector<ServedModel> models, const AccessControl& access, MetricsRegistry& registry,
           std::unique_ptr<MediaSource> sources = nullptr);
 
   /// The answer to a request without a key, or to no route, by its head (http::Admission).
   std::optional<http::Response> admit(const http::Request& head);
   /// Answers a request, now or when its tokens come (http::Handler).
   void handle(http::Request request, std::shared_ptr<http::Exchange> exchange);
+  /// The answer to what is no request, or over a limit (http::Server::Refusal).
+  http::Response refuse(int status, std::string_view reason);
+  /// What the server of this service is to tell of its connections.
+  http::ConnectionObserver& connections() { return metrics_; }
 
  private:
   /// A request whose caller is known.
@@ -54,6 +59,7 @@ class Service {
     void (Service::*answer)(Call);
   };
   static const std::vector<Route>& routes();
+  static std::vector<std::string_view> paths();
   /// What a request's head says of it: who asks for what, or why it is refused.
   struct Look {
     Caller caller;
@@ -65,20 +71,22 @@ class Service {
   void live(Call call);
   void ready(Call call);
   void list_models(Call call);
+  void metrics(Call call);
   void chat(Call call);
   void complete(Call call);
   void tokenize(Call call);
   void detokenize(Call call);
   void answer(Call call, openai::AnswerForm form);
+  /// Answers a request to a model with an error.
+  void refuse(http::Exchange& exchange, const ServedModel& model, const std::string& path,
+              const Status& status);
   /// An answer whose media are still to be fetched, or not even that.
   struct Start {
     Call call;
     const ServedModel* model = nullptr;
     openai::Call asked;
     openai::AnswerHead head;
-    double start_ms = 0;
   };
-  Status start(Call call, openai::AnswerForm form);
   Status fetch(Start start);
   Status submit(Start& start);
   /// A body that names one of our models.
@@ -87,6 +95,7 @@ class Service {
     std::string name;
     const ServedModel* model = nullptr;
   };
+  Status start(Call call, openai::AnswerForm form, const Asked& asked_of);
   Result<Asked> read_body(const http::Request& request) const;
   Result<Json> tokens_of(const http::Request& request) const;
   Result<Json> text_of(const http::Request& request) const;
@@ -95,6 +104,7 @@ class Service {
 
   const std::vector<ServedModel> models_;
   const AccessControl& access_;
+  ServerMetrics metrics_;
   std::map<std::string, const ServedModel*, std::less<>> by_name_;
   uint64_t id_base_ = 0;  ///< random, so that no other run's ids come again
   std::atomic<uint32_t> n_ids_ = 0;

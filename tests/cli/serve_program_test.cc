@@ -139,6 +139,18 @@ TEST(ServeSettings, NamesWhatIsWrong) {
   EXPECT_THAT(run("models/demo --alias demo --port 0").out, HasSubstr("--alias demo"));
 }
 
+TEST(ServeProgram, AnswersAndEndsWhenTold) {
+  const std::string socket = temporary("plain");
+  Serving serving({"models/demo", "--unix-socket", socket});
+  ASSERT_TRUE(serving.ready()) << serving.log();
+  http::TestClient client(socket);
+  client.send(http::get("/metrics"));
+  const std::string answer = client.receive_all();
+  EXPECT_THAT(answer, HasSubstr("\ntriptych_build_info{version=\""));
+  EXPECT_THAT(answer, HasSubstr("triptych_requests_running{model_name=\"demo\"} 0\n"));
+  EXPECT_EQ(serving.stop(), 0);
+}
+
 TEST(ServeProgram, SeveralModelsAtAUnixSocketWithSystemdWaiting) {
   const std::string notify = temporary("notify");
   std::filesystem::remove(notify);

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 import re
 
+import metrics_page
 import rules
 import settings_page
 import source_text
@@ -203,16 +204,17 @@ def check_folders(files):
                 yield Finding(file.path, 1, "readme", f"{folder} has no README.md")
 
 
-def check_settings_page(files):
-    """docs/settings.md is made from settings.def and must not lag behind it."""
+def check_made_pages(files):
+    """Pages that are made from a table must not lag behind it."""
     by_path = {file.path: file.text for file in files}
-    table = by_path.get(settings_page.TABLE)
-    if table is not None and by_path.get(settings_page.PAGE) != settings_page.page_of(table):
-        yield Finding(settings_page.PAGE, 1, "settings-page",
-                      f"does not say what {settings_page.TABLE} says: run tools/lint/settings_page.py")
+    for made, rule in ((settings_page, "settings-page"), (metrics_page, "metrics-page")):
+        table = by_path.get(made.TABLE)
+        if table is not None and by_path.get(made.PAGE) != made.page_of(table):
+            yield Finding(made.PAGE, 1, rule,
+                          f"does not say what {made.TABLE} says: run tools/lint/{made.__name__}.py")
 
 
-TREE_CHECKS = [check_folders, check_settings_page]
+TREE_CHECKS = [check_folders, check_made_pages]
 
 
 def size_report(files):

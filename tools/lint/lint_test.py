@@ -10,12 +10,15 @@ import tempfile
 import unittest
 
 import checks
+import metrics_page
 import settings_page
 import source_text
 
 LINT = pathlib.Path(__file__).with_name("lint.py")
 
 SETTINGS = 'TRIPTYCH_SETTING(threads, "TRIPTYCH_THREADS", "0", "compute "\n                 "threads")\n'
+METRICS = ('TRIPTYCH_BUCKETS(kTimes, 0.1,\n  1)\n\n// Requests\n'
+           'TRIPTYCH_METRIC(kHistogram, kTime, "time_seconds", "model,code", kTimes, "a "\n  "time")\n')
 
 CLEAN = {
     "README.md": "# A tree without faults\n",
@@ -30,7 +33,9 @@ CLEAN = {
     "src/engine/engine.h": "#pragma once\n",
     "src/cli/main.cc": '#include <CLI/CLI.hpp>\n\n#include "engine/engine.h"\n',
     "src/ops/norm_test.cc": '#include <gtest/gtest.h>\n\n#include "ref/norm_ref.h"\n',
+    "src/observe/metrics.def": METRICS,
     "docs/settings.md": settings_page.page_of(SETTINGS),
+    "docs/metrics.md": metrics_page.page_of(METRICS),
     "tests/eval/demo/data.txt": "TODO: data is not looked at",
 }
 
@@ -93,6 +98,7 @@ VIOLATIONS = {
                     ("src/media/helpers/x.h", "#pragma once\n")],
     "readme": [("src/engine/CMakeLists.txt", "triptych_module(NAME engine SOURCES engine.cc)\n")],
     "settings-page": [("docs/settings.md", "# Settings\n")],
+    "metrics-page": [("docs/metrics.md", "# Metrics\n")],
     "format": [("src/engine/x.cc", "int   x ;\n")],
 }
 
@@ -159,7 +165,7 @@ class LintTest(unittest.TestCase):
         source = LINT.with_name("checks.py").read_text() + LINT.read_text()
         for rule in VIOLATIONS:
             self.assertIn(f'"{rule}"', source)
-        planted = len(checks.FILE_CHECKS) + len(checks.TREE_CHECKS) + 2  # folders hold two rules, format is apart
+        planted = len(checks.FILE_CHECKS) + len(checks.TREE_CHECKS) + 3  # folders and made pages hold two rules each, format is apart
         self.assertEqual(len(VIOLATIONS), planted)
 
     def test_sizes_are_reported_and_do_not_fail(self):

@@ -64,6 +64,7 @@ void describe(CpuIsa level, Backend& out) {
   }
   const CpuIsa best = fastest_cpu_isa(available, cpu_has_slow_bf16_pairs());
   out.description = fmt::format("CPU {}, {}", cpu_isa_name(level), cpu_brand());
+  out.level = cpu_isa_name(level);
   out.facts = {
       fmt::format("CPU: {}", cpu_brand()),
       fmt::format("CPU level: {} (available: {})", cpu_isa_name(level), names),

@@ -16,6 +16,7 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/http/outbox.h"
 
@@ -155,6 +156,7 @@ class Connection final : public AnyConnection,
     }
     BodyShare share(shared_->bodies);
     if (!co_await read_body(parser, share)) co_return false;
+    request.arrived_ms = steady_ms();
     request.body = std::move(parser.get().body());
     auto outbox =
         std::make_shared<Outbox>(limits.stream_backlog_bytes, [self = this->shared_from_this()] {
@@ -213,18 +215,25 @@ class Connection final : public AnyConnection,
       const auto [error, n] = co_await bhttp::async_write(stream_, go_on, kTuple);
       if (error) co_return false;
     }
+    count_body(parser.get().body().size());
     const auto start = std::chrono::steady_clock::now();
     while (!parser.is_done()) {
       const uint64_t received = parser.get().body().size();
       plain().expires_at(start + limits.body_grace +
                          std::chrono::seconds(received / limits.body_bytes_per_s));
       const auto [error, n] = co_await bhttp::async_read_some(stream_, buffer_, parser, kTuple);
+      count_body(parser.get().body().size() - received);
       if (error) co_return co_await refuse_unread(error);
       if (!share.hold(parser.get().body().size())) {
         co_return co_await refuse(503, "too many request bodies are being received; try again");
       }
     }
     co_return true;
+  }
+
+  void count_body(uint64_t n_bytes) const {
+    ConnectionObserver* observer = shared_->callbacks.observer;
+    if (observer != nullptr && n_bytes > 0) observer->body_received(n_bytes);
   }
 
   /// Answers what could not be read as a request, where the client waits for an answer at all.

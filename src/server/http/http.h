@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,7 +25,8 @@ struct Request {
   std::string query;   ///< behind the question mark
   std::vector<Header> headers;
   std::string body;
-  std::string client;  ///< address of the peer
+  std::string client;     ///< address of the peer
+  double arrived_ms = 0;  ///< when the last byte had come, of steady_ms()
 
   /// Value of the first header of that name, in any case; null: there is none.
   const std::string* header(std::string_view name) const;
@@ -60,6 +62,16 @@ class Exchange {
 /// Looks at a request whose body is still to come: an answer here refuses it, and the body is not
 /// read. Runs on a thread of the server.
 using Admission = std::function<std::optional<Response>(const Request& head)>;
+
+/// Told what happens at the connections, by the threads of the server: it must not wait for
+/// anything.
+class ConnectionObserver {
+ public:
+  virtual ~ConnectionObserver() = default;
+  virtual void connection_opened() = 0;
+  virtual void connection_closed() = 0;
+  virtual void body_received(uint64_t n_bytes) = 0;  ///< as much of one as has come
+};
 
 /// Answers a request, now or later from another thread. Runs on a thread of the server: it must not
 /// wait for anything.

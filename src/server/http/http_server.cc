@@ -164,6 +164,7 @@ class Server::Impl {
       if (static_cast<int64_t>(connections_.size()) >= shared_->limits.connections) return;
       connections_.insert(connection);
     }
+    if (ConnectionObserver* observer = shared_->callbacks.observer) observer->connection_opened();
     net::co_spawn(connection->executor(), connection->run(),
                   [this, connection](std::exception_ptr failure) { end(connection, failure); });
   }
@@ -176,6 +177,7 @@ class Server::Impl {
         log_error(status_of_exception("serving a connection").message());
       }
     }
+    if (ConnectionObserver* observer = shared_->callbacks.observer) observer->connection_closed();
     const std::lock_guard lock(mutex_);
     connections_.erase(connection);
     if (connections_.empty()) ended_.notify_all();

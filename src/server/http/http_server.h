@@ -53,7 +53,8 @@ class Server {
   struct Callbacks {
     Handler handler;
     Refusal refusal;
-    Admission admission = nullptr;  ///< null: all are admitted
+    Admission admission = nullptr;           ///< null: all are admitted
+    ConnectionObserver* observer = nullptr;  ///< outlives the server; null: nobody looks
   };
 
   /// kInvalidArgument for an address that is none and for TLS files that cannot be used,

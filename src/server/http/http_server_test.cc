@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "base/clock.h"
 #include "server/http/test_client.h"
 
 namespace triptych::http {
@@ -142,6 +143,36 @@ TEST(HttpServer, StreamsToAnOlderClientUntilTheConnectionEnds) {
   const std::string answer = served.ask("GET / HTTP/1.0\r\n\r\n");
   EXPECT_THAT(answer, HasSubstr("\r\n\r\nab"));
   EXPECT_THAT(answer, Not(HasSubstr("chunked")));
+}
+
+TEST(HttpServer, TellsOfConnectionsAndBodies) {
+  struct Counts final : ConnectionObserver {
+    void connection_opened() override { ++opened; }
+    void connection_closed() override { closed.set_value(); }
+    void body_received(uint64_t n_bytes) override { bytes += n_bytes; }
+    std::atomic<int> opened = 0;
+    std::atomic<uint64_t> bytes = 0;
+    std::promise<void> closed;
+  } counts;
+  double arrived_ms = 0;
+  const auto handler = [&](Request request, std::shared_ptr<Exchange> exchange) {
+    arrived_ms = request.arrived_ms;
+    echo(std::move(request), std::move(exchange));
+  };
+  const double start_ms = steady_ms();
+  const auto server =
+      Server::start({.port = 0}, {}, {.handler = handler, .refusal = plain, .observer = &counts})
+          .value();
+  TestClient client(server->port());
+  client.send(post("/", std::string(100000, 'x')));
+  client.receive_all();
+  client.close();
+  ASSERT_EQ(counts.closed.get_future().wait_for(std::chrono::seconds(10)),
+            std::future_status::ready);
+  EXPECT_EQ(counts.opened, 1);
+  EXPECT_EQ(counts.bytes, 100000u);
+  EXPECT_GE(arrived_ms, start_ms);
+  EXPECT_LE(arrived_ms, steady_ms());
 }
 
 TEST(HttpServer, AnUnansweredRequestGetsAnError) {

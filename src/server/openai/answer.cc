@@ -37,11 +37,12 @@ Json call_json(const std::string& id, const ToolCall& call) {
 
 Answer::Answer(AnswerHead head, std::shared_ptr<const Tokenizer> tokenizer,
                const SamplingParams& sampling, std::shared_ptr<http::Exchange> exchange,
-               std::function<void()> cancel)
+               std::function<void()> cancel, AnswerWatch watch)
     : head_(std::move(head)),
       tokenizer_(std::move(tokenizer)),
       exchange_(std::move(exchange)),
-      cancel_(std::move(cancel)) {
+      cancel_(std::move(cancel)),
+      watch_(std::move(watch)) {
   for (int64_t i = 0; i < sampling.n; ++i) {
     choices_.push_back({AnswerText(tokenizer_, sampling)});
     if (head_.tools) choices_.back().parser.emplace(head_.call_format);
@@ -49,6 +50,7 @@ Answer::Answer(AnswerHead head, std::shared_ptr<const Tokenizer> tokenizer,
 }
 
 void Answer::take(const SequenceEvent& event) {
+  watch_.take(event);
   const TokenEvent& token = event.token;
   Choice& choice = choices_[token.choice];
   if (token.token >= 0 && !choice.ended()) {
@@ -116,6 +118,7 @@ void Answer::end_choice(size_t index, FinishReason reason) {
 void Answer::end(const Status& error) {
   ended_ = true;
   if (error.code() == StatusCode::kInternal) log_error(head_.id + ": " + error.message());
+  tell_watch(error);  // first: whoever has the answer finds it counted
   if (!error.is_ok()) {
     if (!begun_ && events_.empty()) {
       exchange_->respond(error_response(error));
@@ -132,6 +135,13 @@ void Answer::end(const Status& error) {
     add_event(chunk);
   }
   events_ += "data: [DONE]\n\n";
+}
+
+void Answer::tell_watch(const Status& error) {
+  FinishReason worst = error.is_ok() ? FinishReason::kNone : FinishReason::kError;
+  for (const Choice& choice : choices_) worst = std::max(worst, choice.finish);
+  const bool in_stream = begun_ || !events_.empty();
+  watch_.end(worst, in_stream ? 200 : http_status(error.code()), error.code());
 }
 
 void Answer::flush() {

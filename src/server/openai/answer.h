@@ -9,6 +9,7 @@
 
 #include "server/answer_pump.h"
 #include "server/http/http.h"
+#include "server/openai/answer_watch.h"
 #include "server/openai/call_fields.h"
 #include "server/openai/error.h"
 #include "text/answer_text.h"
@@ -38,7 +39,7 @@ class Answer final : public PumpedAnswer {
   /// `cancel` ends the request in the engine; called when nothing more is wanted of it.
   Answer(AnswerHead head, std::shared_ptr<const Tokenizer> tokenizer,
          const SamplingParams& sampling, std::shared_ptr<http::Exchange> exchange,
-         std::function<void()> cancel);
+         std::function<void()> cancel, AnswerWatch watch);
 
   void take(const SequenceEvent& event) override;
   void flush() override;
@@ -61,6 +62,7 @@ class Answer final : public PumpedAnswer {
   void give_out(size_t index, ToolCallParser::Output parsed);
   void end_choice(size_t index, FinishReason reason);
   void end(const Status& error);
+  void tell_watch(const Status& error);
   void begin_stream();
   void add_text_chunk(size_t index, std::string text);
   void add_call_chunk(size_t index, size_t call);
@@ -79,6 +81,7 @@ class Answer final : public PumpedAnswer {
   const std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<http::Exchange> exchange_;
   const std::function<void()> cancel_;
+  AnswerWatch watch_;
   std::vector<Choice> choices_;
   std::string events_;  ///< not written yet
   bool begun_ = false;
