@@ -201,6 +201,9 @@ void add_serve(CLI::App& app, ServeOptions& o, bool& print_config) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--audit-log", o.audit_file,
+                 "append a line of JSON for each request to this file: who, what and how much, "
+                 "nothing of what was said; opened anew on SIGHUP");
   app.add_option("--fetch-from", o.sources.hosts,
                  "host whose http and https addresses requests may name, like example.org or "
                  "*.example.org; may be repeated (default: none)")

@@ -184,7 +184,11 @@ Status run_serve(const ServeOptions& options) {
   if (!options.sources.hosts.empty() || !options.sources.folders.empty()) {
     TRIPTYCH_ASSIGN_OR_RETURN(sources, MediaSource::make(options.sources));
   }
-  Service service(loaded.models, access, registry, std::move(sources));
+  std::unique_ptr<AuditLog> audit;
+  if (!options.audit_file.empty()) {
+    TRIPTYCH_ASSIGN_OR_RETURN(audit, AuditLog::open(options.audit_file));
+  }
+  Service service(loaded.models, access, registry, std::move(sources), audit.get());
   TRIPTYCH_RETURN_IF_ERROR(registry.status());
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,
@@ -194,6 +198,8 @@ Status run_serve(const ServeOptions& options) {
   while (signals.wait() == SIGHUP) {
     const Status status = load_keys(options, access);
     if (!status.is_ok()) log_error(status.message() + "; the keys stay as they are");
+    const Status reopened = audit == nullptr ? Status::ok() : audit->reopen();
+    if (!reopened.is_ok()) log_error(reopened.message() + "; the old file goes on");
   }
   tell_systemd("STOPPING=1");
   fmt::print(stderr, "draining: no new requests, {} s for those in work\n", options.drain_s);

@@ -17,6 +17,7 @@ struct ServeOptions {
   std::string key_file;  ///< of AccessControl; empty: no keys, and loopback only
   size_t max_requests = PrepLimits().max_open;  ///< waiting or in work at once
   MediaSources sources;                         ///< of media that requests name
+  std::string audit_file;                       ///< of AuditLog; empty: none
   http::ListenOptions listen;
   http::ServerLimits limits;
   int drain_s = 30;     ///< for what is being answered when the server is told to end

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "base/file.h"
 
@@ -59,10 +60,43 @@ std::optional<Blake3Hash> parse_hash(std::string_view text) {
   return out;
 }
 
+/// Words such as requests_per_min=60. The error is what is wrong with the first bad one.
+Status read_limits(std::string_view text, KeyLimits& out) {
+  const std::pair<std::string_view, int64_t KeyLimits::*> kNames[] = {
+      {"requests_per_min", &KeyLimits::requests_per_min},
+      {"tokens_per_min", &KeyLimits::tokens_per_min},
+      {"media_bytes_per_min", &KeyLimits::media_bytes_per_min},
+      {"requests_at_once", &KeyLimits::requests_at_once}};
+  for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
+    const std::string_view word = text.substr(0, text.find_first_of(kBlanks));
+    text.remove_prefix(word.size());
+    const size_t equals = std::min(word.find('='), word.size());
+    const auto* const name =
+        std::find_if(std::begin(kNames), std::end(kNames),
+                     [&](const auto& known) { return known.first == word.substr(0, equals); });
+    const std::string_view digits = word.substr(std::min(equals + 1, word.size()));
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (name == std::end(kNames) || error != std::errc() || end != digits.end() || value < 1) {
+      return invalid_argument(fmt::format(
+          "\"{}\" is no limit; there are requests_per_min, tokens_per_min, media_bytes_per_min "
+          "and requests_at_once, each with =NUMBER",
+          word));
+    }
+    out.*(name->second) = value;
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Status AccessControl::load(std::string_view text, const std::string& source) {
-  std::vector<std::pair<std::string, Blake3Hash>> read;
+  struct Line {
+    std::string name;
+    Blake3Hash hash;
+    KeyLimits limits;
+  };
+  std::vector<Line> read;
   int64_t number = 0;
   for (const std::string_view whole_line : lines_of(text)) {
     ++number;
@@ -70,22 +104,32 @@ Status AccessControl::load(std::string_view text, const std::string& source) {
     if (line.empty() || line.front() == '#') continue;
     const size_t name_end = std::min(line.find_first_of(kBlanks), line.size());
     const std::string name(line.substr(0, name_end));
-    const std::optional<Blake3Hash> hash = parse_hash(trimmed(line.substr(name_end)));
+    const std::string_view rest = trimmed(line.substr(name_end));
+    const size_t hash_end = std::min(rest.find_first_of(kBlanks), rest.size());
+    const std::optional<Blake3Hash> hash = parse_hash(rest.substr(0, hash_end));
     if (!hash) {
       return invalid_argument(fmt::format(
           "{}:{}: expected a name and blake3:HASH, as `triptych key NAME` prints", source, number));
     }
-    if (std::any_of(read.begin(), read.end(), [&](const auto& key) { return key.first == name; })) {
+    if (std::any_of(read.begin(), read.end(), [&](const Line& key) { return key.name == name; })) {
       return invalid_argument(
           fmt::format("{}:{}: there are two keys \"{}\"", source, number, name));
     }
-    read.emplace_back(name, *hash);
+    KeyLimits limits;
+    const Status status = read_limits(rest.substr(hash_end), limits);
+    if (!status.is_ok()) {
+      return invalid_argument(fmt::format("{}:{}: {}", source, number, status.message()));
+    }
+    read.push_back({name, *hash, limits});
   }
   // Without a key anybody could ask, which nobody means by a key file.
   if (read.empty()) return invalid_argument(source + ": there is no key in it");
   const std::lock_guard lock(mutex_);
   keys_.clear();
-  for (const auto& [name, hash] : read) keys_.push_back({caller_of(name), hash});
+  for (const Line& line : read) {
+    keys_.push_back({caller_of(line.name), line.hash});
+    keys_.back().caller.limits = line.limits;
+  }
   return Status::ok();
 }
 
@@ -96,7 +140,7 @@ void AccessControl::add(std::string name, std::string_view key) {
 
 Caller AccessControl::caller_of(const std::string& name) {
   const auto next = static_cast<uint32_t>(tenants_.size() + 1);
-  return {name, tenants_.emplace(name, next).first->second};
+  return {.name = name, .tenant = tenants_.emplace(name, next).first->second};
 }
 
 bool AccessControl::is_open() const {

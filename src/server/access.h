@@ -14,15 +14,25 @@
 
 namespace triptych {
 
+/// What a key may ask for. 0: as much as it likes.
+struct KeyLimits {
+  int64_t requests_per_min = 0;
+  int64_t tokens_per_min = 0;  ///< of prompts, rows of media among them, and of answers
+  int64_t media_bytes_per_min = 0;
+  int64_t requests_at_once = 0;
+};
+
 /// Who asks. Tenants share no cache.
 struct Caller {
-  std::string name;     ///< of the key; empty where there are no keys
-  uint32_t tenant = 0;  ///< the same for a name as long as the process runs
+  std::string name = {};  ///< of the key; empty where there are no keys
+  uint32_t tenant = 0;    ///< the same for a name as long as the process runs
+  KeyLimits limits = {};
 };
 
 /// The API keys of a server, of which it holds only hashes. A key file has a line a key: its name
-/// and "blake3:" with the hash in hexadecimal digits (new_api_key makes both); blank lines and
-/// those that begin with # say nothing. Thread-safe.
+/// and "blake3:" with the hash in hexadecimal digits (new_api_key makes both), then limits as
+/// requests_per_min=60 (the names of KeyLimits); blank lines and those that begin with # say
+/// nothing. Thread-safe.
 class AccessControl {
  public:
   /// Takes the keys of a file's text in place of all others. kInvalidArgument names `source` and

@@ -77,6 +77,27 @@ TEST(AccessControl, SaysWhichLineIsWrongAndKeepsWhatItHas) {
   EXPECT_EQ(name_of(access, "Bearer secret"), "ann");
 }
 
+TEST(AccessControl, ReadsTheLimitsOfAKey) {
+  const NewApiKey ann = new_api_key("ann").value();
+  AccessControl access;
+  ASSERT_TRUE(access
+                  .load(ann.line + " requests_per_min=60\ttokens_per_min=1000 "
+                                   "media_bytes_per_min=5 requests_at_once=2",
+                        "keys")
+                  .is_ok());
+  const KeyLimits limits = access.identify(with_key("Bearer " + ann.key))->limits;
+  EXPECT_EQ(limits.requests_per_min, 60);
+  EXPECT_EQ(limits.tokens_per_min, 1000);
+  EXPECT_EQ(limits.media_bytes_per_min, 5);
+  EXPECT_EQ(limits.requests_at_once, 2);
+  for (const char* bad : {"requests=5", "requests_per_min", "requests_per_min=", "=5",
+                          "requests_per_min=0", "requests_per_min=-1", "requests_per_min=5x"}) {
+    const Status status = access.load(ann.line + " " + bad, "keys.txt");
+    EXPECT_THAT(status.message(), HasSubstr("keys.txt:1")) << bad;
+    EXPECT_THAT(status.message(), HasSubstr("tokens_per_min")) << bad;
+  }
+}
+
 TEST(NewApiKey, NeedsAName) {
   for (const char* name : {"", " ", "a b", "#a", "a\n"}) {
     EXPECT_FALSE(new_api_key(name).is_ok()) << name;

@@ -57,15 +57,19 @@ std::optional<std::string> given_id(const http::Request& request) {
 class IdentifiedExchange final : public Exchange {
  public:
   using Count = std::function<void(int http_status)>;
-  IdentifiedExchange(std::shared_ptr<Exchange> exchange, std::string id, Count count)
-      : exchange_(std::move(exchange)), id_(std::move(id)), count_(std::move(count)) {}
+  IdentifiedExchange(std::shared_ptr<Exchange> exchange, std::string id, Count count,
+                     std::shared_ptr<AuditRecord> record)
+      : exchange_(std::move(exchange)),
+        id_(std::move(id)),
+        count_(std::move(count)),
+        record_(std::move(record)) {}
 
   void respond(http::Response response) override {
-    count_(response.status);
+    note(response.status);
     exchange_->respond(with_id(std::move(response)));
   }
   void start_stream(http::Response head) override {
-    count_(head.status);
+    note(head.status);
     exchange_->start_stream(with_id(std::move(head)));
   }
   bool write(std::string_view piece) override { return exchange_->write(piece); }
@@ -78,9 +82,15 @@ class IdentifiedExchange final : public Exchange {
     return response;
   }
 
+  void note(int http_status) {
+    count_(http_status);
+    if (record_ != nullptr) record_->http_status = http_status;
+  }
+
   std::shared_ptr<Exchange> exchange_;
   std::string id_;
   Count count_;
+  std::shared_ptr<AuditRecord> record_;
 };
 
 std::vector<ServerMetrics::Model> watched(const std::vector<ServedModel>& models) {
@@ -98,9 +108,10 @@ Json health_json(const char* status) {
 }  // namespace
 
 Service::Service(std::vector<ServedModel> models, const AccessControl& access,
-                 MetricsRegistry& registry, std::unique_ptr<MediaSource> sources)
+                 MetricsRegistry& registry, std::unique_ptr<MediaSource> sources, AuditLog* audit)
     : models_(std::move(models)),
       access_(access),
+      audit_(audit),
       metrics_(registry, watched(models_), {paths(), {kChatPath, kCompletionPath}}),
       sources_(std::move(sources)) {
   std::random_device random;
@@ -161,22 +172,42 @@ Service::Look Service::look_at(const http::Request& request) const {
 }
 
 std::optional<http::Response> Service::admit(const http::Request& head) {
-  std::optional<http::Response> refusal = look_at(head).refusal;
-  if (refusal) {
-    metrics_.refused(refusal->status);
-    refusal->headers.push_back({"x-request-id", given_id(head).value_or(new_id("req_"))});
+  Look look = look_at(head);
+  if (!look.refusal) return std::nullopt;
+  metrics_.refused(look.refusal->status);
+  const std::string id = given_id(head).value_or(new_id("req_"));
+  if (const auto record = make_record(head, id, look.caller)) {
+    record->http_status = look.refusal->status;
   }
-  return refusal;
+  look.refusal->headers.push_back({"x-request-id", id});
+  return std::move(look.refusal);
 }
 
 void Service::handle(http::Request request, std::shared_ptr<Exchange> exchange) {
-  std::string id = given_id(request).value_or(new_id("req_"));
-  exchange = std::make_shared<IdentifiedExchange>(
-      std::move(exchange), std::move(id),
-      [this, path = request.path](int status) { metrics_.answered(path, status); });
+  const std::string id = given_id(request).value_or(new_id("req_"));
   Look look = look_at(request);  // once more: keys may have changed while the body came
+  std::shared_ptr<AuditRecord> record = make_record(request, id, look.caller);
+  exchange = std::make_shared<IdentifiedExchange>(
+      std::move(exchange), id,
+      [this, path = request.path](int status) { metrics_.answered(path, status); }, record);
   if (look.refusal) return exchange->respond(std::move(*look.refusal));
-  (this->*look.route->answer)({std::move(request), std::move(look.caller), std::move(exchange)});
+  (this->*look.route->answer)(
+      {std::move(request), std::move(look.caller), std::move(exchange), std::move(record)});
+}
+
+/// Null where nobody wants any.
+std::shared_ptr<AuditRecord> Service::make_record(const http::Request& request,
+                                                  const std::string& id,
+                                                  const Caller& caller) const {
+  if (audit_ == nullptr) return nullptr;
+  auto out = std::make_shared<AuditRecord>(*audit_, steady_ms());
+  out->request = id;
+  out->key = caller.name;
+  out->client = request.client;
+  out->method = request.method;
+  out->path = request.path;
+  out->body_bytes = request.body.size();
+  return out;
 }
 
 http::Response Service::refuse(int status, std::string_view reason) {
@@ -234,6 +265,14 @@ void Service::answer(Call call, AnswerForm form) {
     metrics_.refused(asked.status());
     return call.exchange->respond(openai::error_response(asked.status()));
   }
+  if (call.record != nullptr) call.record->model = asked->name;
+  QuotaBook::Entry place = quotas_.enter(call.caller, steady_ms());
+  if (place.refusal) {
+    metrics_.refused(429);
+    return call.exchange->respond(
+        openai::rate_limit_response(place.refusal->reason, place.refusal->retry_ms));
+  }
+  call.quota = std::move(place.ticket);
   const std::string path = call.request.path;
   const std::shared_ptr<Exchange> exchange = call.exchange;
   const Status status = start(std::move(call), form, *asked);
@@ -306,6 +345,14 @@ Status Service::fetch(Start start) {
 }
 
 Status Service::submit(Start& start) {
+  const std::shared_ptr<AuditRecord>& record = start.call.record;
+  uint64_t media_bytes = 0;
+  for (const MediaItem& item : start.asked.request.media) media_bytes += item.bytes->size();
+  if (record != nullptr) {
+    record->n_media = static_cast<int64_t>(start.asked.request.media.size());
+    record->media_bytes = media_bytes;
+  }
+  TRIPTYCH_RETURN_IF_ERROR(start.call.quota->take_media(media_bytes, steady_ms()));
   const SamplingParams sampling = start.asked.request.sampling;
   const http::Request& request = start.call.request;
   SubmitOptions options{.tenant = start.call.caller.tenant};
@@ -318,6 +365,13 @@ Status Service::submit(Start& start) {
   start.call.exchange->on_gone(cancel);
   openai::AnswerWatch watch(metrics_.answers(start.model->names.front(), request.path),
                             start.head.id, request.arrived_ms, static_cast<size_t>(sampling.n));
+  watch.also_tell([record, quota = start.call.quota](const openai::AnswerEnd& end) {
+    quota->spend_tokens(end.prompt_tokens + end.completion_tokens, steady_ms());
+    if (record == nullptr) return;
+    record->finish = finish_reason_name(end.finish);
+    record->prompt_tokens = end.prompt_tokens;
+    record->completion_tokens = end.completion_tokens;
+  });
   pump_.add(stream, std::make_unique<openai::Answer>(
                         std::move(start.head), start.model->prep->shared_tokenizer(), sampling,
                         start.call.exchange, cancel, std::move(watch)));

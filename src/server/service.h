@@ -11,9 +11,11 @@
 #include "prep/preprocessor.h"
 #include "server/access.h"
 #include "server/answer_pump.h"
+#include "server/audit.h"
 #include "server/http/http.h"
 #include "server/openai/answer.h"
 #include "server/openai/call_fields.h"
+#include "server/quota.h"
 #include "server/remote/media_source.h"
 #include "server/server_metrics.h"
 
@@ -33,9 +35,10 @@ struct ServedModel {
 class Service {
  public:
   /// `access` and `registry` outlive the service, which says what it does in the latter.
-  /// `sources`: where media that requests name are fetched from; null: nowhere.
+  /// `sources`: where media that requests name are fetched from; null: nowhere. `audit`, which
+  /// outlives the service too: where requests are noted; null: nowhere.
   Service(std::vector<ServedModel> models, const AccessControl& access, MetricsRegistry& registry,
-          std::unique_ptr<MediaSource> sources = nullptr);
+          std::unique_ptr<MediaSource> sources = nullptr, AuditLog* audit = nullptr);
 
   /// The answer to a request without a key, or to no route, by its head (http::Admission).
   std::optional<http::Response> admit(const http::Request& head);
@@ -52,6 +55,8 @@ class Service {
     http::Request request;
     Caller caller;
     std::shared_ptr<http::Exchange> exchange;
+    std::shared_ptr<AuditRecord> record = nullptr;  ///< null: nobody keeps any
+    std::shared_ptr<QuotaTicket> quota = nullptr;
   };
   struct Route {
     const char* method;
@@ -101,9 +106,13 @@ class Service {
   Result<Json> text_of(const http::Request& request) const;
   Result<const ServedModel*> find(const std::string& name) const;
   std::string new_id(const char* prefix);
+  std::shared_ptr<AuditRecord> make_record(const http::Request& request, const std::string& id,
+                                           const Caller& caller) const;
 
   const std::vector<ServedModel> models_;
   const AccessControl& access_;
+  AuditLog* const audit_;
+  QuotaBook quotas_;
   ServerMetrics metrics_;
   std::map<std::string, const ServedModel*, std::less<>> by_name_;
   uint64_t id_base_ = 0;  ///< random, so that no other run's ids come again

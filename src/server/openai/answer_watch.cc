@@ -25,12 +25,15 @@ void AnswerWatch::take(const SequenceEvent& event) {
 }
 
 void AnswerWatch::end(FinishReason finish, int http_status, StatusCode error) {
-  observer_->ended({.http_status = http_status,
-                    .error = error,
-                    .finish = finish,
-                    .prompt_tokens = prompt_tokens_,
-                    .total_ms = steady_ms() - arrived_ms_,
-                    .timeline = timeline_ ? &*timeline_ : nullptr});
+  AnswerEnd out{.http_status = http_status,
+                .error = error,
+                .finish = finish,
+                .prompt_tokens = prompt_tokens_,
+                .total_ms = steady_ms() - arrived_ms_,
+                .timeline = timeline_ ? &*timeline_ : nullptr};
+  for (const Choice& choice : choices_) out.completion_tokens += choice.n_tokens;
+  observer_->ended(out);
+  if (ended_) ended_(out);
 }
 
 }  // namespace triptych::openai

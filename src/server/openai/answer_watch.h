@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ struct AnswerEnd {
   StatusCode error = StatusCode::kOk;
   FinishReason finish = FinishReason::kError;  ///< of several choices the worst
   int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;
   double total_ms = 0;                 ///< since the last byte of the request
   const Timeline* timeline = nullptr;  ///< of the first choice; null: it never came to the engine
 };
@@ -44,6 +46,9 @@ class AnswerWatch {
         arrived_ms_(arrived_ms),
         choices_(n_choices) {}
 
+  /// Somebody else who is told of the end.
+  void also_tell(std::function<void(const AnswerEnd&)> ended) { ended_ = std::move(ended); }
+
   /// Takes all events of the request, in order.
   void take(const SequenceEvent& event);
   void end(FinishReason finish, int http_status, StatusCode error);
@@ -62,6 +67,7 @@ class AnswerWatch {
   bool has_token_ = false;
   int64_t prompt_tokens_ = 0;
   std::optional<Timeline> timeline_;
+  std::function<void(const AnswerEnd&)> ended_;
 };
 
 }  // namespace triptych::openai

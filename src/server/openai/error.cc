@@ -71,11 +71,11 @@ std::string_view code_of(StatusCode code) {
   }
 }
 
-http::Response make_response(int status, const Json& body) {
+http::Response make_response(int status, const Json& body, int retry_ms = kRetryMs) {
   http::Response out{.status = status, .headers = {}, .body = body.dump()};
   if (status == 429 || status == 503) {
-    out.headers = {{"Retry-After", fmt::format("{}", (kRetryMs + 999) / 1000)},
-                   {"retry-after-ms", fmt::format("{}", kRetryMs)}};
+    out.headers = {{"Retry-After", fmt::format("{}", (retry_ms + 999) / 1000)},
+                   {"retry-after-ms", fmt::format("{}", retry_ms)}};
   } else if (status >= 500) {
     out.headers = {{"x-should-retry", "false"}};
   }
@@ -122,6 +122,11 @@ Json error_json(const Status& status) {
 
 http::Response error_response(const Status& status) {
   return make_response(http_status(status.code()), error_json(status));
+}
+
+http::Response rate_limit_response(std::string_view message, int retry_ms) {
+  const Json body = make_json(429, {{}, std::string(message)}, "rate_limit_exceeded");
+  return make_response(429, body, retry_ms);
 }
 
 http::Response error_response(int http_status, std::string_view message) {

@@ -20,6 +20,8 @@ Json error_json(const Status& status);
 
 /// A whole answer; one that a retry may get past says when.
 http::Response error_response(const Status& status);
+/// To a client that has used up what its key may ask for.
+http::Response rate_limit_response(std::string_view message, int retry_ms);
 /// The same for what has a status of its own: a route, a method, a body that was not read.
 http::Response error_response(int http_status, std::string_view message);
 
