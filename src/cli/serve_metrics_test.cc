@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cli/serve.h"
+#include "observe/metric_table.h"
 #include "observe/test_metrics_page.h"
 #include "server/http/test_client.h"
 
@@ -228,6 +229,14 @@ TEST_F(ServeMetrics, IsWrittenAsTheScraperWants) {
   EXPECT_TRUE(registry_.status().is_ok()) << registry_.status().message();
   // Room for several models.
   EXPECT_LT(registry_.n_lines(), MetricsRegistry::kMostLines / 8);
+}
+
+TEST_F(ServeMetrics, ShowsAllThatTheTableLists) {
+  const MetricsPage page = scrape();
+  for (const MetricFamily& family : metric_table()) {
+    if (&family == &family_of(Metric::kBuildInfo)) continue;  // run_serve's
+    EXPECT_TRUE(page.types().contains(std::string(family.name))) << family.name;
+  }
 }
 
 TEST_F(ServeMetrics, NeedsAKeyWhereThereAreKeys) {
