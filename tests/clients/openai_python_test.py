@@ -114,6 +114,42 @@ class OpenAiPython(unittest.TestCase):
         self.assertEqual(answers, [ANSWER] * 12)
 
 
+class Tools(unittest.TestCase):
+    """The demo model knows no tools: behind another family's template its calls are forced by a grammar."""
+
+    TOOLS = [{'type': 'function', 'function': {'name': 'paint', 'strict': True, 'parameters': {
+        'type': 'object', 'properties': {'colour': {'enum': ['red', 'blue']}}, 'required': ['colour'],
+        'additionalProperties': False}}}]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server('--chat-template', 'tests/parity/goldens/text/templates/qwen_tools.jinja')
+        cls.client = openai.OpenAI(base_url=cls.server.url, api_key=cls.server.key, max_retries=0)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        assert cls.server.stop() == 0, cls.server.log
+
+    def test_calls_the_tool_that_is_named_and_takes_its_result(self):
+        fields = {'model': 'demo', 'tools': self.TOOLS,
+                  'tool_choice': {'type': 'function', 'function': {'name': 'paint'}}}
+        message = self.client.chat.completions.create(messages=TEXT, **fields).choices[0].message
+        self.assertIsNone(message.content)
+        call, = message.tool_calls
+        self.assertIn(json.loads(call.function.arguments)['colour'], ['red', 'blue'])
+        result = {'role': 'tool', 'tool_call_id': call.id, 'content': 'done'}
+        again = self.client.chat.completions.create(messages=[*TEXT, message, result], **fields)
+        self.assertEqual(again.choices[0].message.tool_calls[0].function.name, 'paint')
+
+    def test_streams_a_required_call(self):
+        with self.client.chat.completions.stream(model='demo', messages=TEXT, tools=self.TOOLS,
+                                                 tool_choice='required', parallel_tool_calls=False) as stream:
+            choice = stream.get_final_completion().choices[0]
+        self.assertEqual(choice.finish_reason, 'tool_calls')
+        self.assertEqual([c.function.name for c in choice.message.tool_calls], ['paint'])
+
+
 class Ending(unittest.TestCase):
     def test_told_to_end_it_finishes_what_it_has_begun(self):
         server = Server()

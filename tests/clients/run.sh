@@ -17,6 +17,8 @@ fi
 export TRIPTYCH_CLIENTS=$home
 echo "clients: OpenAI for Python"
 "$home/bin/python" tests/clients/openai_python_test.py
+echo "clients: LangChain"
+"$home/bin/python" tests/clients/langchain_test.py
 echo "clients: OpenAI for Node"
 "$home/bin/python" tests/clients/served.py node --test --test-reporter spec tests/clients/openai_node_test.mjs
 echo "clients: all tests passed"
