@@ -215,6 +215,7 @@ Status Service::start(const Call& call, AnswerForm form) {
                           .created = seconds_now(),
                           .stream = asked.stream,
                           .include_usage = asked.include_usage,
+                          .timings = asked.timings,
                           .echo = std::move(asked.echo),
                           .tools = std::move(asked.tools),
                           .call_format = {}};
