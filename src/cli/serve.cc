@@ -45,6 +45,13 @@ std::string model_name(const std::string& path) {
   return name.extension() == ".gguf" ? name.stem() : name.filename();
 }
 
+void print_page(const ServeOptions& options, const std::string& url) {
+  if (options.playground == Playground::kOff) return;
+  const bool locked = options.playground == Playground::kOn && !options.key_file.empty();
+  fmt::print(stderr, "page: {}/{}\n", url,
+             locked ? ", with a key only; --playground-open lets browsers have it" : "");
+}
+
 void print_ready(const ServeOptions& options, const ServedModel& model, const MemoryPlan& plan,
                  uint16_t port) {
   const Colors c = Colors::for_fd(2);
@@ -53,6 +60,7 @@ void print_ready(const ServeOptions& options, const ServedModel& model, const Me
       fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.listen.host, v6 ? "]" : "", port);
   fmt::print(stderr, "{}ready{} {} at {}\n", c.green, c.reset, model.names.front(), url);
   print_memory(plan);
+  print_page(options, url);
   fmt::print(stderr,
              "try:  curl {}/v1/chat/completions {}-d '{{\"model\": \"{}\", \"messages\": "
              "[{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'\n",
@@ -110,7 +118,7 @@ Status run_serve(const ServeOptions& options) {
                     .loaded = std::time(nullptr)};
   model.names.insert(model.names.end(), options.aliases.begin(), options.aliases.end());
   model.engine = session->start(options.max_requests);
-  Service service({model}, access);
+  Service service({model}, access, options.playground);
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,
       http::Server::start(options.listen, options.limits, callbacks_of(service)));

@@ -16,6 +16,7 @@ struct ServeOptions {
   size_t max_requests = PrepLimits().max_open;  ///< waiting or in work at once
   http::ListenOptions listen;
   http::ServerLimits limits;
+  Playground playground = Playground::kOn;
   int drain_s = 30;  ///< for what is being answered when the server is told to end
 
   ServeOptions() { session.max_sequences = 16; }

@@ -13,6 +13,7 @@
 #include "server/openai/completion_request.h"
 #include "server/openai/error.h"
 #include "server/openai/tokens.h"
+#include "server/playground.h"
 
 namespace triptych {
 namespace {
@@ -20,7 +21,8 @@ namespace {
 using http::Exchange;
 using openai::AnswerForm;
 
-constexpr std::string_view kOpenPath = "/livez";  ///< whoever watches the process needs no key
+constexpr std::string_view kLivePath = "/livez";
+constexpr std::string_view kPagePath = "/";
 constexpr JsonLimits kJsonLimits{.max_depth = 64};
 
 int64_t seconds_now() {
@@ -85,8 +87,9 @@ Json health_json(const char* status) {
 
 }  // namespace
 
-Service::Service(std::vector<ServedModel> models, const AccessControl& access)
-    : models_(std::move(models)), access_(access) {
+Service::Service(std::vector<ServedModel> models, const AccessControl& access,
+                 Playground playground)
+    : models_(std::move(models)), access_(access), playground_(playground) {
   std::random_device random;
   id_base_ = (uint64_t{random()} << 32) | random();
   for (const ServedModel& model : models_) {
@@ -96,6 +99,7 @@ Service::Service(std::vector<ServedModel> models, const AccessControl& access)
 
 const std::vector<Service::Route>& Service::routes() {
   static const std::vector<Route> kRoutes = {
+      {"GET", "/", &Service::page},
       {"GET", "/livez", &Service::live},
       {"GET", "/readyz", &Service::ready},
       {"GET", "/startupz", &Service::ready},
@@ -109,13 +113,22 @@ const std::vector<Service::Route>& Service::routes() {
   return kRoutes;
 }
 
+/// Whoever watches the process needs no key, and the page holds no data.
+bool Service::needs_key(std::string_view path) const {
+  if (path == kPagePath) return playground_ != Playground::kOpen;
+  return path != kLivePath;
+}
+
 Service::Look Service::look_at(const http::Request& request) const {
   Look out;
-  if (!access_.is_open() && request.path != kOpenPath) {
+  if (!access_.is_open() && needs_key(request.path)) {
     std::optional<Caller> caller = access_.identify(request);
     if (!caller) {
-      out.refusal =
-          openai::error_response(401, "this needs a key of this server: Authorization: Bearer KEY");
+      std::string message = "this needs a key of this server: Authorization: Bearer KEY";
+      if (request.path == kPagePath && playground_ == Playground::kOn) {
+        message += "; with `triptych serve --playground-open` browsers get this page without one";
+      }
+      out.refusal = openai::error_response(401, message);
       out.refusal->headers.push_back({"WWW-Authenticate", "Bearer"});
       return out;
     }
@@ -124,6 +137,7 @@ Service::Look Service::look_at(const http::Request& request) const {
   std::set<std::string_view> methods;
   for (const Route& route : routes()) {
     if (request.path != route.path) continue;
+    if (request.path == kPagePath && playground_ == Playground::kOff) continue;
     methods.insert(route.method);
     // HEAD is GET without the body, which the connection leaves out.
     if (request.method == route.method || (request.method == "HEAD" && *route.method == 'G')) {
@@ -157,6 +171,8 @@ void Service::handle(http::Request request, std::shared_ptr<Exchange> exchange) 
   if (look.refusal) return exchange->respond(std::move(*look.refusal));
   (this->*look.route->answer)({std::move(request), std::move(look.caller), std::move(exchange)});
 }
+
+void Service::page(Call call) { call.exchange->respond(playground_response()); }
 
 void Service::live(Call call) { respond_json(*call.exchange, health_json("live")); }
 

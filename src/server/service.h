@@ -26,11 +26,15 @@ struct ServedModel {
   int64_t loaded = 0;  ///< seconds since 1970
 };
 
+/// Who gets the page at "/": nobody, whoever may use the API, or everybody.
+enum class Playground : uint8_t { kOff, kOn, kOpen };
+
 /// The routes of the server: which handler answers what. Thread-safe.
 class Service {
  public:
   /// `access` outlives the service.
-  Service(std::vector<ServedModel> models, const AccessControl& access);
+  Service(std::vector<ServedModel> models, const AccessControl& access,
+          Playground playground = Playground::kOn);
 
   /// The answer to a request without a key, or to no route, by its head (http::Admission).
   std::optional<http::Response> admit(const http::Request& head);
@@ -57,7 +61,9 @@ class Service {
     std::optional<http::Response> refusal;
   };
   Look look_at(const http::Request& request) const;
+  bool needs_key(std::string_view path) const;
 
+  void page(Call call);
   void live(Call call);
   void ready(Call call);
   void list_models(Call call);
@@ -81,6 +87,7 @@ class Service {
 
   const std::vector<ServedModel> models_;
   const AccessControl& access_;
+  const Playground playground_;
   std::map<std::string, const ServedModel*, std::less<>> by_name_;
   uint64_t id_base_ = 0;  ///< random, so that no other run's ids come again
   std::atomic<uint32_t> n_ids_ = 0;
