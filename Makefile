@@ -18,23 +18,28 @@ help: ## List these commands
 
 # Use -------------------------------------------------------------------------------------------
 
-.PHONY: install demo release
+.PHONY: install web demo release
 install:
 	@tools/setup/install.sh build
+
+web: install ## Build the page that the server shows at /; where npm has no index, leave it
+	@tools/setup/install.sh web || true
+	@web/build.sh
 
 build/%/build.ninja:
 	cmake --preset $*
 
 demo: install build/release/build.ninja ## Install, build and ask the shipped model about shipped pictures
+	@web/build.sh
 	$(BUILD) build/release -j $(JOBS) --target triptych
 	@tools/demo.sh
 
-release: install build/release/build.ninja ## Install and build everything, optimised
+release: install web build/release/build.ninja ## Install and build everything, optimised
 	$(BUILD) build/release -j $(JOBS)
 
 # Check -----------------------------------------------------------------------------------------
 
-.PHONY: test test-clients testdata lint format tidy asan tsan fuzz
+.PHONY: test test-clients test-web testdata lint format tidy asan tsan fuzz
 test: release testdata ## Install, build and run all tests and checks
 	cd build/release && $(CTEST)
 	@echo "all tests passed"
@@ -42,6 +47,10 @@ test: release testdata ## Install, build and run all tests and checks
 test-clients: release ## Test: real clients of OpenAI's API against the server
 	@tools/setup/install.sh clients
 	@tests/clients/run.sh
+
+test-web: release ## Test: the page in a headless browser; screenshots in build/web
+	@tools/setup/install.sh browser
+	@tests/web/run.sh
 
 testdata:
 	@tools/setup/fetch_testdata.sh
@@ -90,4 +99,4 @@ build-times: ## Say where the time of the last build went
 
 .PHONY: clean
 clean: ## Remove what was built; test data and Python stay
-	rm -rf build/release build/dev build/asan build/tsan build/fuzz build/rust
+	rm -rf build/release build/dev build/asan build/tsan build/fuzz build/rust build/web

@@ -217,6 +217,12 @@ void add_serve(CLI::App& app, ServeOptions& o, bool& print_config) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  CLI::Option* open = app.add_flag_callback(
+      "--playground-open", [&o] { o.playground = Playground::kOpen; },
+      "with --api-keys: the page at / needs no key; it asks for one to use the API with");
+  app.add_flag_callback(
+         "--no-playground", [&o] { o.playground = Playground::kOff; }, "no page at /")
+      ->excludes(open);
   app.add_option("--drain", o.drain_s, "seconds for answers in work when told to end")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -53,12 +53,7 @@ Json usage_json(const Usage& usage, int64_t completion_tokens) {
 }
 
 Json timeline_json(const Timeline& timeline) {
-  Json out = Json::object();
-  out.set("total_ms", Json::number(timeline.clock.total_ms()));
-  for (size_t i = 0; i < kStages; ++i) {
-    const auto stage = static_cast<Stage>(i);
-    out.set(fmt::format("{}_ms", stage_name(stage)), Json::number(timeline.clock.ms(stage)));
-  }
+  Json out = stage_times_json(timeline.clock);
   out.set("media_tokens", Json::integer(timeline.media_tokens));
   out.set("media_tokens_kept", Json::integer(timeline.media_tokens_kept));
   out.set("media_bytes", Json::integer(static_cast<int64_t>(timeline.media_bytes)));

@@ -106,6 +106,13 @@ std::string url_of(const http::ListenOptions& listen, uint16_t port) {
   return fmt::format("{}://{}{}{}:{}", scheme, v6 ? "[" : "", listen.host, v6 ? "]" : "", port);
 }
 
+void print_page(const ServeOptions& options, const std::string& url) {
+  if (options.playground == Playground::kOff || !options.listen.unix_socket.empty()) return;
+  const bool locked = options.playground == Playground::kOn && !options.key_file.empty();
+  fmt::print(stderr, "page: {}/{}\n", url,
+             locked ? ", with a key only; --playground-open lets browsers have it" : "");
+}
+
 void print_ready(const ServeOptions& options, const Loaded& loaded,
                  const std::vector<MemoryPlan>& plans, uint16_t port) {
   const Colors c = Colors::for_fd(2);
@@ -117,6 +124,7 @@ void print_ready(const ServeOptions& options, const Loaded& loaded,
                listen.unix_socket.empty() ? url : listen.unix_socket);
     print_memory(plans[i]);
   }
+  print_page(options, url);
   const std::string socket =
       listen.unix_socket.empty() ? "" : fmt::format("--unix-socket {} ", listen.unix_socket);
   fmt::print(stderr,
@@ -188,7 +196,9 @@ Status run_serve(const ServeOptions& options) {
   if (!options.audit_file.empty()) {
     TRIPTYCH_ASSIGN_OR_RETURN(audit, AuditLog::open(options.audit_file));
   }
-  Service service(loaded.models, access, registry, std::move(sources), audit.get());
+  Service service(
+      loaded.models, access, registry,
+      {.sources = std::move(sources), .audit = audit.get(), .playground = options.playground});
   TRIPTYCH_RETURN_IF_ERROR(registry.status());
   TRIPTYCH_ASSIGN_OR_RETURN(
       const std::unique_ptr<http::Server> server,

@@ -20,6 +20,7 @@ struct ServeOptions {
   std::string audit_file;                       ///< of AuditLog; empty: none
   http::ListenOptions listen;
   http::ServerLimits limits;
+  Playground playground = Playground::kOn;
   int drain_s = 30;     ///< for what is being answered when the server is told to end
   std::string version;  ///< of this program, for its metrics
 

@@ -266,7 +266,7 @@ TEST_F(Serve, ReadsPicturesOfItsFoldersWhereItIsToldTo) {
   const std::string folder = std::filesystem::canonical("tests/eval/demo/images").string();
   MetricsRegistry registry;
   Service service({*model_}, access_, registry,
-                  MediaSource::make({.hosts = {}, .folders = {folder}}).value());
+                  {.sources = MediaSource::make({.hosts = {}, .folders = {folder}}).value()});
   const auto server = http::Server::start({.port = 0}, {}, callbacks_of(service)).value();
   const auto ask = [&](const std::string& url) {
     http::TestClient client(server->port());
@@ -295,7 +295,7 @@ class ServeWithKeys : public Serve {
     std::filesystem::remove(log_);
     audit_ = AuditLog::open(log_).value();
     own_service_ = std::make_unique<Service>(std::vector<ServedModel>{*model_}, keys_,
-                                             registry_own_, nullptr, audit_.get());
+                                             registry_own_, ServiceParts{.audit = audit_.get()});
     own_server_ = http::Server::start({.port = 0}, {}, callbacks_of(*own_service_)).value();
   }
   std::string ask_with_key(const std::string& fields) {
@@ -402,6 +402,34 @@ TEST_F(Serve, TellsTheCountsBehindTheLastChoiceWhenAsked) {
   const Json last = parse_json(events[events.size() - 2]).value();
   EXPECT_TRUE(last.find("choices")->elements().empty());
   EXPECT_GT(last.find("usage")->find("completion_tokens")->int_value(), 0);
+}
+
+/// Whole, and summing to the total.
+void expect_timings(const Json* usage) {
+  ASSERT_NE(usage, nullptr);
+  const Json* timings = usage->find("timings");
+  ASSERT_NE(timings, nullptr);
+  double sum = 0;
+  for (const auto& [name, ms] : timings->members()) {
+    EXPECT_THAT(name, testing::EndsWith("_ms"));
+    EXPECT_GE(ms.number_value(), 0);
+    if (name != "total_ms") sum += ms.number_value();
+  }
+  EXPECT_EQ(timings->members().size(), kStages + 1);
+  EXPECT_GT(timings->find("decode_ms")->number_value(), 0);
+  EXPECT_NEAR(timings->find("total_ms")->number_value(), sum, 1e-6);
+}
+
+TEST_F(Serve, TellsTheTimesOfTheStagesWhenAsked) {
+  const Json whole = body_of(chat(picture_question() + R"(, "timings": true)"));
+  expect_timings(whole.find("usage"));
+  const std::vector<std::string> events = events_of(
+      chat(picture_question() +
+           R"(, "timings": true, "stream": true, "stream_options": {"include_usage": true})"));
+  ASSERT_GE(events.size(), 3u);
+  const Json last = parse_json(events[events.size() - 2]).value();
+  expect_timings(last.find("usage"));
+  EXPECT_EQ(body_of(chat(picture_question())).find("usage")->find("timings"), nullptr);
 }
 
 TEST_F(Serve, CompletesAPromptAsItIs) {

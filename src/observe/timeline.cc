@@ -1,5 +1,7 @@
 #include "observe/timeline.h"
 
+#include <fmt/format.h>
+
 namespace triptych {
 
 std::string_view stage_name(Stage stage) {
@@ -51,6 +53,16 @@ double StageClock::ms(Stage stage) const {
   double out = 0;
   for (const Span& span : spans_) {
     if (span.stage == stage) out += span.end_ms - span.start_ms;
+  }
+  return out;
+}
+
+Json stage_times_json(const StageClock& clock) {
+  Json out = Json::object();
+  out.set("total_ms", Json::number(clock.total_ms()));
+  for (size_t i = 0; i < kStages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    out.set(fmt::format("{}_ms", stage_name(stage)), Json::number(clock.ms(stage)));
   }
   return out;
 }

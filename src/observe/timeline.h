@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+
 namespace triptych {
 
 /// What a request is at, in the order in which most come by.
@@ -49,6 +51,9 @@ class StageClock {
  private:
   std::vector<Span> spans_ = std::vector<Span>(1);
 };
+
+/// {"total_ms", "fetch_ms", "queue_ms", ...}: a member for each stage, in their order.
+Json stage_times_json(const StageClock& clock);
 
 /// The deepest cache that spared work on a request's media, or on its text when it has none.
 enum class CacheTier : uint8_t { kNone, kEncoder, kPrefix };

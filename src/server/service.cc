@@ -13,6 +13,7 @@
 #include "server/openai/completion_request.h"
 #include "server/openai/error.h"
 #include "server/openai/tokens.h"
+#include "server/playground.h"
 
 namespace triptych {
 namespace {
@@ -20,7 +21,8 @@ namespace {
 using http::Exchange;
 using openai::AnswerForm;
 
-constexpr std::string_view kOpenPath = "/livez";  ///< whoever watches the process needs no key
+constexpr std::string_view kLivePath = "/livez";
+constexpr std::string_view kPagePath = "/";
 constexpr const char* kChatPath = "/v1/chat/completions";
 constexpr const char* kCompletionPath = "/v1/completions";
 constexpr JsonLimits kJsonLimits{.max_depth = 64};
@@ -108,12 +110,13 @@ Json health_json(const char* status) {
 }  // namespace
 
 Service::Service(std::vector<ServedModel> models, const AccessControl& access,
-                 MetricsRegistry& registry, std::unique_ptr<MediaSource> sources, AuditLog* audit)
+                 MetricsRegistry& registry, ServiceParts parts)
     : models_(std::move(models)),
       access_(access),
-      audit_(audit),
+      audit_(parts.audit),
+      playground_(parts.playground),
       metrics_(registry, watched(models_), {paths(), {kChatPath, kCompletionPath}}),
-      sources_(std::move(sources)) {
+      sources_(std::move(parts.sources)) {
   std::random_device random;
   id_base_ = (uint64_t{random()} << 32) | random();
   for (const ServedModel& model : models_) {
@@ -123,11 +126,17 @@ Service::Service(std::vector<ServedModel> models, const AccessControl& access,
 
 const std::vector<Service::Route>& Service::routes() {
   static const std::vector<Route> kRoutes = {
-      {"GET", "/livez", &Service::live},         {"GET", "/readyz", &Service::ready},
-      {"GET", "/startupz", &Service::ready},     {"GET", "/health", &Service::ready},
-      {"GET", "/metrics", &Service::metrics},    {"GET", "/v1/models", &Service::list_models},
-      {"POST", kChatPath, &Service::chat},       {"POST", kCompletionPath, &Service::complete},
-      {"POST", "/tokenize", &Service::tokenize}, {"POST", "/detokenize", &Service::detokenize},
+      {"GET", "/", &Service::page},
+      {"GET", "/livez", &Service::live},
+      {"GET", "/readyz", &Service::ready},
+      {"GET", "/startupz", &Service::ready},
+      {"GET", "/health", &Service::ready},
+      {"GET", "/metrics", &Service::metrics},
+      {"GET", "/v1/models", &Service::list_models},
+      {"POST", kChatPath, &Service::chat},
+      {"POST", kCompletionPath, &Service::complete},
+      {"POST", "/tokenize", &Service::tokenize},
+      {"POST", "/detokenize", &Service::detokenize},
   };
   return kRoutes;
 }
@@ -138,13 +147,22 @@ std::vector<std::string_view> Service::paths() {
   return out;
 }
 
+/// Whoever watches the process needs no key, and the page holds no data.
+bool Service::needs_key(std::string_view path) const {
+  if (path == kPagePath) return playground_ != Playground::kOpen;
+  return path != kLivePath;
+}
+
 Service::Look Service::look_at(const http::Request& request) const {
   Look out;
-  if (!access_.is_open() && request.path != kOpenPath) {
+  if (!access_.is_open() && needs_key(request.path)) {
     std::optional<Caller> caller = access_.identify(request);
     if (!caller) {
-      out.refusal =
-          openai::error_response(401, "this needs a key of this server: Authorization: Bearer KEY");
+      std::string message = "this needs a key of this server: Authorization: Bearer KEY";
+      if (request.path == kPagePath && playground_ == Playground::kOn) {
+        message += "; with `triptych serve --playground-open` browsers get this page without one";
+      }
+      out.refusal = openai::error_response(401, message);
       out.refusal->headers.push_back({"WWW-Authenticate", "Bearer"});
       return out;
     }
@@ -153,6 +171,7 @@ Service::Look Service::look_at(const http::Request& request) const {
   std::set<std::string_view> methods;
   for (const Route& route : routes()) {
     if (request.path != route.path) continue;
+    if (request.path == kPagePath && playground_ == Playground::kOff) continue;
     methods.insert(route.method);
     // HEAD is GET without the body, which the connection leaves out.
     if (request.method == route.method || (request.method == "HEAD" && *route.method == 'G')) {
@@ -214,6 +233,8 @@ http::Response Service::refuse(int status, std::string_view reason) {
   metrics_.refused(status);
   return openai::error_response(status, reason);
 }
+
+void Service::page(Call call) { call.exchange->respond(playground_response()); }
 
 void Service::live(Call call) { respond_json(*call.exchange, health_json("live")); }
 
@@ -303,6 +324,7 @@ Status Service::start(Call call, AnswerForm form, const Asked& asked_of) {
               .created = seconds_now(),
               .stream = out.asked.stream,
               .include_usage = out.asked.include_usage,
+              .timings = out.asked.timings,
               .echo = std::move(out.asked.echo),
               .tools = std::move(out.asked.tools),
               .call_format = {}};

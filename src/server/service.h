@@ -31,14 +31,22 @@ struct ServedModel {
   int64_t loaded = 0;  ///< seconds since 1970
 };
 
+/// Who gets the page at "/": nobody, whoever may use the API, or everybody.
+enum class Playground : uint8_t { kOff, kOn, kOpen };
+
+/// What a service may have beside its models.
+struct ServiceParts {
+  std::unique_ptr<MediaSource> sources = nullptr;  ///< of media that requests name; null: none
+  AuditLog* audit = nullptr;  ///< where requests are noted, outlives the service; null: nowhere
+  Playground playground = Playground::kOn;
+};
+
 /// The routes of the server: which handler answers what. Thread-safe.
 class Service {
  public:
   /// `access` and `registry` outlive the service, which says what it does in the latter.
-  /// `sources`: where media that requests name are fetched from; null: nowhere. `audit`, which
-  /// outlives the service too: where requests are noted; null: nowhere.
   Service(std::vector<ServedModel> models, const AccessControl& access, MetricsRegistry& registry,
-          std::unique_ptr<MediaSource> sources = nullptr, AuditLog* audit = nullptr);
+          ServiceParts parts = {});
 
   /// The answer to a request without a key, or to no route, by its head (http::Admission).
   std::optional<http::Response> admit(const http::Request& head);
@@ -72,7 +80,9 @@ class Service {
     std::optional<http::Response> refusal;
   };
   Look look_at(const http::Request& request) const;
+  bool needs_key(std::string_view path) const;
 
+  void page(Call call);
   void live(Call call);
   void ready(Call call);
   void list_models(Call call);
@@ -112,6 +122,7 @@ class Service {
   const std::vector<ServedModel> models_;
   const AccessControl& access_;
   AuditLog* const audit_;
+  const Playground playground_;
   QuotaBook quotas_;
   ServerMetrics metrics_;
   std::map<std::string, const ServedModel*, std::less<>> by_name_;

@@ -2,11 +2,13 @@
 # Installs what building and testing need from the distribution's packages, and only what is missing.
 # Nothing is asked of the network when everything is in.
 #
-# Usage: tools/setup/install.sh [build] [fuzz] [tidy] [clients]
+# Usage: tools/setup/install.sh [build] [web] [fuzz] [tidy] [clients] [browser]
 #   build  compiler, CMake, libraries, Rust, Python for the checks (the default)
+#   web    and Node with npm, for the page that the server shows
 #   fuzz   and clang 16 with its sanitizer runtime, for `make fuzz`
 #   tidy   and clang-tidy 16 and clang-format 16, for `make tidy` and `make format`
 #   clients  and Node with npm and venv, for `make test-clients`
+#   browser  and Node with npm and Chromium, for `make test-web`
 # Debian 12 and Ubuntu 24.04; as root, or with sudo.
 set -euo pipefail
 
@@ -21,7 +23,9 @@ build_packages=(g++ cmake ninja-build pkg-config make git ccache
   python3 python3-pip)
 fuzz_packages=(clang-16 libclang-rt-16-dev)
 tidy_packages=(clang-tidy-16 clang-format-16)
-client_packages=(nodejs npm python3-venv)
+web_packages=(nodejs npm)
+client_packages=("${web_packages[@]}" python3-venv)
+browser_packages=("${web_packages[@]}" chromium fonts-dejavu-core)
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -50,6 +54,7 @@ is_provided() {
     boost) has_boost ;;
     nodejs) command -v node >/dev/null ;;
     npm) command -v npm >/dev/null ;;
+    chromium) command -v chromium >/dev/null ;;
     python3-venv) python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
     clang-16 | clang-tidy-16 | clang-format-16) command -v "$1" >/dev/null ;;
@@ -102,10 +107,12 @@ packages=("${build_packages[@]}")
 for group in "$@"; do
   case $group in
     build) ;;
+    web) packages+=("${web_packages[@]}") ;;
     fuzz) packages+=("${fuzz_packages[@]}") ;;
     tidy) packages+=("${tidy_packages[@]}") ;;
     clients) packages+=("${client_packages[@]}") ;;
-    *) fail "unknown group $group: build, fuzz, tidy or clients" ;;
+    browser) packages+=("${browser_packages[@]}") ;;
+    *) fail "unknown group $group: build, web, fuzz, tidy, clients or browser" ;;
   esac
 done
 

@@ -69,7 +69,7 @@ void Answer::take(const SequenceEvent& event) {
   if (token.finish != FinishReason::kNone) {
     completion_tokens_ += event.usage.completion_tokens;
     usage_ = event.usage;
-    if (event.timeline) cached_tokens_ = event.timeline->cached_tokens;
+    if (event.timeline) timeline_ = *event.timeline;
     if (!token.error.is_ok()) error_ = token.error;
     if (!choice.ended() && token.error.is_ok()) end_choice(token.choice, token.finish);
   }
@@ -247,13 +247,14 @@ Json Answer::object() const {
 
 Json Answer::usage_json() const {
   Json prompt = Json::object();
-  prompt.set("cached_tokens", Json::integer(cached_tokens_));
+  prompt.set("cached_tokens", Json::integer(timeline_.cached_tokens));
   prompt.set("image_tokens", Json::integer(usage_.media_tokens));
   Json out = Json::object();
   out.set("prompt_tokens", Json::integer(usage_.prompt_tokens));
   out.set("completion_tokens", Json::integer(completion_tokens_));
   out.set("total_tokens", Json::integer(usage_.prompt_tokens + completion_tokens_));
   out.set("prompt_tokens_details", std::move(prompt));
+  if (head_.timings) out.set("timings", stage_times_json(timeline_.clock));
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "observe/timeline.h"
 #include "server/answer_pump.h"
 #include "server/http/http.h"
 #include "server/openai/answer_watch.h"
@@ -26,6 +27,7 @@ struct AnswerHead {
   int64_t created = 0;  ///< seconds since 1970
   bool stream = false;
   bool include_usage = false;
+  bool timings = false;
   std::string echo;  ///< text that stands before each completion
   std::optional<ToolUse> tools;
   ToolCallFormat call_format;  ///< of the model, where there are tools
@@ -89,7 +91,7 @@ class Answer final : public PumpedAnswer {
   bool ended_ = false;
   Status error_;
   Usage usage_;
-  int64_t cached_tokens_ = 0;
+  Timeline timeline_;  ///< of the choice that ended last
   int64_t completion_tokens_ = 0;
 };
 

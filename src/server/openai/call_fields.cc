@@ -15,7 +15,8 @@ namespace {
 // Beside the sampling fields.
 constexpr std::string_view kCommon[] = {
     "model",      "stream",   "stream_options", "max_completion_tokens",
-    "logit_bias", "logprobs", "top_logprobs",   "response_format"};
+    "logit_bias", "logprobs", "top_logprobs",   "response_format",
+    "timings"};
 
 // What clients send that changes nothing of an answer here.
 constexpr std::string_view kIgnored[] = {"user",
@@ -91,10 +92,16 @@ Status read_response_format(const JsonRef& json, SamplingParams& out) {
 
 Status read_stream_options(const JsonRef& body, Call& out) {
   TRIPTYCH_ASSIGN_OR_RETURN(out.stream, body.get_bool("stream", false));
+  TRIPTYCH_ASSIGN_OR_RETURN(out.timings, body.get_bool("timings", false));
   const JsonRef options = body.at("stream_options");
-  if (options.is_null()) return Status::ok();
-  if (!out.stream) return options.error("goes with \"stream\": true alone");
-  TRIPTYCH_ASSIGN_OR_RETURN(out.include_usage, options.get_bool("include_usage", false));
+  if (!options.is_null()) {
+    if (!out.stream) return options.error("goes with \"stream\": true alone");
+    TRIPTYCH_ASSIGN_OR_RETURN(out.include_usage, options.get_bool("include_usage", false));
+  }
+  if (out.stream && out.timings && !out.include_usage) {
+    return body.at("timings").error(
+        "they come with the usage: a stream needs \"stream_options\": {\"include_usage\": true}");
+  }
   return Status::ok();
 }
 

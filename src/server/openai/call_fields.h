@@ -30,6 +30,7 @@ struct Call {
   Request request;
   bool stream = false;
   bool include_usage = false;  ///< a last chunk with the counts, of a stream
+  bool timings = false;        ///< the times of the stages, beside the counts
   std::string echo;            ///< text that each answer begins with
   std::optional<ToolUse> tools;
   std::vector<NamedMedia> named_media;

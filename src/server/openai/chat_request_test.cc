@@ -54,7 +54,7 @@ TEST(ChatRequest, ReadsSampling) {
       R"("temperature": 0.5, "top_p": 0.9, "seed": 7, "n": 2, "stop": ["x", "y"],
          "max_completion_tokens": 9, "logit_bias": {"12": -3.5}, "stream": true,
          "stream_options": {"include_usage": true}, "user": "someone", "tools": [],
-         "logprobs": true, "top_logprobs": 3, "presence_penalty": null)");
+         "logprobs": true, "top_logprobs": 3, "presence_penalty": null, "timings": true)");
   ASSERT_TRUE(call.is_ok()) << call.status().message();
   const SamplingParams& sampling = call->request.sampling;
   EXPECT_EQ(sampling.temperature, 0.5);
@@ -69,6 +69,8 @@ TEST(ChatRequest, ReadsSampling) {
   EXPECT_EQ(sampling.top_logprobs, 3);
   EXPECT_TRUE(call->stream);
   EXPECT_TRUE(call->include_usage);
+  EXPECT_TRUE(call->timings);
+  EXPECT_TRUE(with(R"("timings": true)")->timings);
 }
 
 TEST(ChatRequest, ReadsTheFormOfTheAnswer) {
@@ -101,6 +103,8 @@ TEST(ChatRequest, NamesWhatIsWrong) {
       {R"("logprobs": true, "top_logprobs": 21)", "top_logprobs"},
       {R"("stream": "yes")", "stream"},
       {R"("stream_options": {"include_usage": true})", "stream_options"},
+      {R"("timings": 1)", "timings"},
+      {R"("timings": true, "stream": true)", "timings"},
       {R"("response_format": {"type": "xml"})", "response_format.type"},
       {R"("response_format": {"type": "json_schema"})", "response_format.json_schema.schema"},
   };
