@@ -168,6 +168,8 @@ void add_serve(CLI::App& app, ServeOptions& o) {
   app.add_option("--drain", o.drain_s, "seconds for answers in work when told to end")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_flag("--no-sandbox", o.no_sandbox,
+               "decode pictures in the server's own process: for those of trusted senders alone");
   app.footer(
       "Example:\n"
       "  triptych serve models/demo --port 8000\n"

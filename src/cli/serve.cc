@@ -45,6 +45,16 @@ std::string model_name(const std::string& path) {
   return name.extension() == ".gguf" ? name.stem() : name.filename();
 }
 
+/// Tells where pictures are decoded.
+void print_decoding(const Sandbox* sandbox) {
+  if (sandbox == nullptr) {
+    fmt::print(stderr, "pictures: decoded in this process (--no-sandbox)\n");
+    return;
+  }
+  fmt::print(stderr, "pictures: decoded by {} sandboxed processes{}\n", sandbox->n_workers(),
+             sandbox->is_filtered() ? "" : ", without a filter of system calls");
+}
+
 void print_ready(const ServeOptions& options, const ServedModel& model, const MemoryPlan& plan,
                  uint16_t port) {
   const Colors c = Colors::for_fd(2);
@@ -97,10 +107,16 @@ Status run_key(const std::string& name) {
 }
 
 Status run_serve(const ServeOptions& options) {
+  const Signals signals;
+  // Forks, so it comes before threads, and before anything that decoders need not know.
+  SessionOptions session_options = options.session;
+  if (!options.no_sandbox) {
+    TRIPTYCH_ASSIGN_OR_RETURN(session_options.sandbox,
+                              Sandbox::start({.workers = PrepLimits().threads}));
+  }
   AccessControl access;
   TRIPTYCH_RETURN_IF_ERROR(load_keys(options, access));
-  const Signals signals;
-  TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(options.session));
+  TRIPTYCH_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(session_options));
   const MemoryPlan plan = session->runner().plan();
   ServedModel model{.names = {model_name(options.session.model)},
                     .engine = nullptr,
@@ -115,6 +131,7 @@ Status run_serve(const ServeOptions& options) {
       const std::unique_ptr<http::Server> server,
       http::Server::start(options.listen, options.limits, callbacks_of(service)));
   print_ready(options, model, plan, server->port());
+  if (model.prep->recipe()) print_decoding(session_options.sandbox.get());
   while (signals.wait() == SIGHUP) {
     const Status status = load_keys(options, access);
     if (!status.is_ok()) log_error(status.message() + "; the keys stay as they are");

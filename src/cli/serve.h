@@ -16,7 +16,8 @@ struct ServeOptions {
   size_t max_requests = PrepLimits().max_open;  ///< waiting or in work at once
   http::ListenOptions listen;
   http::ServerLimits limits;
-  int drain_s = 30;  ///< for what is being answered when the server is told to end
+  int drain_s = 30;         ///< for what is being answered when the server is told to end
+  bool no_sandbox = false;  ///< decode pictures in this process
 
   ServeOptions() { session.max_sequences = 16; }
 };
