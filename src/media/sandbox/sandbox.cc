@@ -79,15 +79,17 @@ Status failure_of(WorkerProcess::Outcome outcome, WorkerPool::Lease& lease,
 /// picture: another gets it.
 Result<WorkerProcess*> hand_over(WorkerPool::Lease& lease, const Allowance& allowance,
                                  const PictureJob& job, std::span<const int> files) {
+  Status why(StatusCode::kUnavailable, "the decoders of pictures die as soon as they start");
   for (int attempt = 0; attempt < 3; ++attempt) {
     TRIPTYCH_ASSIGN_OR_RETURN(WorkerProcess * worker, lease.worker());
     if (!sandbox::has_hung_up(worker->socket())) {
-      TRIPTYCH_RETURN_IF_ERROR(worker->limit_memory(allowance.memory_bytes));
-      if (worker->ask(job, files)) return worker;
+      const Status limited = worker->limit_memory(allowance.memory_bytes);
+      if (limited.is_ok() && worker->ask(job, files)) return worker;
+      if (!limited.is_ok()) why = limited;
     }
     (void)lease.replace();
   }
-  return Status(StatusCode::kUnavailable, "the decoders of pictures die as soon as they start");
+  return why;
 }
 
 }  // namespace

@@ -55,12 +55,13 @@ Status WorkerProcess::limit_memory(uint64_t n_bytes) {
   if (kSanitized) return Status::ok();
   rlimit limit{};
   if (base_bytes_ == 0 || ::prlimit(pid_, RLIMIT_AS, nullptr, &limit) != 0) {
-    return failed_precondition("the memory of a picture's decoder cannot be read");
+    return {StatusCode::kUnavailable, "the memory of a picture's decoder cannot be read"};
   }
   limit.rlim_cur = std::min<rlim_t>(base_bytes_ + n_bytes, limit.rlim_max);
   if (::prlimit(pid_, RLIMIT_AS, &limit, nullptr) == 0) return Status::ok();
-  return failed_precondition(
-      fmt::format("the memory of a picture's decoder cannot be limited: {}", std::strerror(errno)));
+  return {
+      StatusCode::kUnavailable,
+      fmt::format("the memory of a picture's decoder cannot be limited: {}", std::strerror(errno))};
 }
 
 bool WorkerProcess::ask(const PictureJob& job, std::span<const int> files) {

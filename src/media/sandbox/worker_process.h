@@ -27,7 +27,8 @@ class WorkerProcess {
   /// Processor time that it has taken; nothing when it is dead.
   std::optional<double> cpu_ms() const;
 
-  /// From now on it may map `n_bytes` more than it had before its first picture.
+  /// From now on it may map `n_bytes` more than it had before its first picture. kUnavailable when
+  /// that cannot be set, as when it is dead.
   Status limit_memory(uint64_t n_bytes);
 
   enum class Outcome : uint8_t {
