@@ -85,7 +85,7 @@ fuzz: ## Fuzz everything that parses bytes, FUZZ_SECONDS=60 a target
 
 # Each prints a table, then one line RESULT {...}. Comparisons with other programs prepare a Python of
 # their own in build/venv; TRIPTYCH_PYTHON names another.
-bench-%: release ## Measure: bench-peers, bench-real, bench-preprocess, bench-micro
+bench-%: release ## Measure: bench-peers, bench-real, bench-preprocess, bench-micro, bench-sandbox
 	@[ -x bench/$*/run.sh ] || { echo "there is no bench/$*/run.sh" >&2; exit 1; }
 	@bench/$*/run.sh
 

@@ -217,15 +217,21 @@ void add_serve(CLI::App& app, ServeOptions& o, bool& print_config) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  CLI::Option* open = app.add_flag_callback(
-      "--playground-open", [&o] { o.playground = Playground::kOpen; },
-      "with --api-keys: the page at / needs no key; it asks for one to use the API with");
-  app.add_flag_callback(
-         "--no-playground", [&o] { o.playground = Playground::kOff; }, "no page at /")
-      ->excludes(open);
+  app.add_option_function<std::string>(
+         "--playground",
+         [&o](const std::string& word) {
+           o.playground = word == "on"     ? Playground::kOn
+                          : word == "open" ? Playground::kOpen
+                                           : Playground::kOff;
+         },
+         "the page at /: on, open (with --api-keys the page itself needs no key) or off")
+      ->check(CLI::IsMember({"on", "open", "off"}))
+      ->default_str("on");
   app.add_option("--drain", o.drain_s, "seconds for answers in work when told to end")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_flag("--no-sandbox", o.no_sandbox,
+               "decode pictures in the server's own process: for those of trusted senders alone");
   name_variables(app);
   app.add_flag("--print-config", print_config,
                "print what the flags, the file and the variables come to, as a file for --config")

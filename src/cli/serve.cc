@@ -54,10 +54,10 @@ struct Loaded {
   std::vector<ServedModel> models;
 };
 
-Result<Loaded> load_models(const ServeOptions& options) {
+Result<Loaded> load_models(const ServeOptions& options, const SessionOptions& session_options) {
   Loaded out;
   for (const std::string& path : options.models) {
-    SessionOptions own = options.session;
+    SessionOptions own = session_options;
     own.model = path;
     own.memory_cap_bytes /= options.models.size();
     TRIPTYCH_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::open(own));
@@ -110,7 +110,17 @@ void print_page(const ServeOptions& options, const std::string& url) {
   if (options.playground == Playground::kOff || !options.listen.unix_socket.empty()) return;
   const bool locked = options.playground == Playground::kOn && !options.key_file.empty();
   fmt::print(stderr, "page: {}/{}\n", url,
-             locked ? ", with a key only; --playground-open lets browsers have it" : "");
+             locked ? ", with a key only; --playground open lets browsers have it" : "");
+}
+
+/// Tells where pictures are decoded.
+void print_decoding(const Sandbox* sandbox) {
+  if (sandbox == nullptr) {
+    fmt::print(stderr, "pictures: decoded in this process (--no-sandbox)\n");
+    return;
+  }
+  fmt::print(stderr, "pictures: decoded by {} sandboxed processes{}\n", sandbox->n_workers(),
+             sandbox->is_filtered() ? "" : ", without a filter of system calls");
 }
 
 void print_ready(const ServeOptions& options, const Loaded& loaded,
@@ -173,10 +183,16 @@ Status run_key(const std::string& name) {
 }
 
 Status run_serve(const ServeOptions& options) {
+  const Signals signals;
+  // Forks, so it comes before threads, and before anything that decoders need not know.
+  SessionOptions session_options = options.session;
+  if (!options.no_sandbox) {
+    TRIPTYCH_ASSIGN_OR_RETURN(session_options.sandbox,
+                              Sandbox::start({.workers = PrepLimits().threads}));
+  }
   AccessControl access;
   TRIPTYCH_RETURN_IF_ERROR(load_keys(options, access));
-  const Signals signals;
-  TRIPTYCH_ASSIGN_OR_RETURN(Loaded loaded, load_models(options));
+  TRIPTYCH_ASSIGN_OR_RETURN(Loaded loaded, load_models(options, session_options));
   TRIPTYCH_RETURN_IF_ERROR(add_names(options.aliases, loaded.models));
   MetricsRegistry registry;
   registry
@@ -204,6 +220,10 @@ Status run_serve(const ServeOptions& options) {
       const std::unique_ptr<http::Server> server,
       http::Server::start(options.listen, options.limits, callbacks_of(service)));
   print_ready(options, loaded, plans, server->port());
+  const bool takes_pictures =
+      std::any_of(loaded.models.begin(), loaded.models.end(),
+                  [](const ServedModel& model) { return model.prep->recipe().has_value(); });
+  if (takes_pictures) print_decoding(session_options.sandbox.get());
   tell_systemd("READY=1");
   while (signals.wait() == SIGHUP) {
     const Status status = load_keys(options, access);

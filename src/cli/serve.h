@@ -21,8 +21,9 @@ struct ServeOptions {
   http::ListenOptions listen;
   http::ServerLimits limits;
   Playground playground = Playground::kOn;
-  int drain_s = 30;     ///< for what is being answered when the server is told to end
-  std::string version;  ///< of this program, for its metrics
+  bool no_sandbox = false;  ///< decode pictures in this process
+  int drain_s = 30;         ///< for what is being answered when the server is told to end
+  std::string version;      ///< of this program, for its metrics
 
   ServeOptions() { session.max_sequences = 16; }
 };

@@ -19,14 +19,26 @@ constexpr const char* kPicture = "tests/eval/demo/images/074.jpg";
 constexpr const char* kQuestion = "What does the text say?";
 constexpr const char* kAnswer = "AHEW";
 constexpr int64_t kMaxRequests = 24;
+constexpr const char* kCrash = "!crash";
 
-std::string base64_of_file(const char* path) {
+std::string bytes_of_file(const char* path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream bytes;
   bytes << file.rdbuf();
+  return bytes.str();
+}
+
+/// What a picture does whose decoder has a hole.
+Result<PixelTensor> crash_when_told(std::span<const std::byte> bytes, const ImageRecipe& recipe,
+                                    const DecodeOptions& options, ThreadPool& pool) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.ends_with(kCrash)) __builtin_trap();
+  return preprocess_image(bytes, recipe, options, pool);
+}
+
+std::string base64_of(const std::string& data) {
   static constexpr char kAlphabet[] =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const std::string data = bytes.str();
   std::string out;
   for (size_t i = 0; i < data.size(); i += 3) {
     uint32_t three = 0;
@@ -43,7 +55,9 @@ std::string base64_of_file(const char* path) {
 class Serve : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    session_ = Session::open({.model = "models/demo", .max_sequences = 4}).value();
+    sandbox_ = Sandbox::start({.work = &crash_when_told}).value();
+    session_ =
+        Session::open({.model = "models/demo", .max_sequences = 4, .sandbox = sandbox_}).value();
     ServedModel model{.names = {"demo", "other"},
                       .engine = nullptr,
                       .prep = session_->shared_prep(),
@@ -62,6 +76,7 @@ class Serve : public testing::Test {
     model_.reset();
     engine_.reset();
     session_.reset();
+    sandbox_.reset();
   }
 
   static std::string ask(const std::string& request) {
@@ -83,17 +98,19 @@ class Serve : public testing::Test {
     }
     return false;
   }
-  static std::string picture_question() {
+  static std::string question_about(const std::string& picture) {
     return R"("messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url":
       "data:image/jpeg;base64,)" +
-           base64_of_file(kPicture) + R"("}}, {"type": "text", "text": ")" + kQuestion + "\"}]}]";
+           base64_of(picture) + R"("}}, {"type": "text", "text": ")" + kQuestion + "\"}]}]";
   }
+  static std::string picture_question() { return question_about(bytes_of_file(kPicture)); }
   static Json body_of(const std::string& answer) {
     Result<Json> json = parse_json(answer.substr(answer.find("\r\n\r\n") + 4));
     EXPECT_TRUE(json.is_ok()) << answer;
     return json.is_ok() ? *json : Json();
   }
 
+  static inline std::shared_ptr<Sandbox> sandbox_;
   static inline std::unique_ptr<Session> session_;
   static inline std::shared_ptr<MultiModalEngine> engine_;
   static inline std::unique_ptr<ServedModel> model_;
@@ -636,6 +653,20 @@ TEST_F(Serve, MoreThanItCanHoldIsToldWhenToTryAgain) {
   EXPECT_THAT(answer, HasSubstr("Retry-After: 1\r\n"));
   EXPECT_THAT(answer, HasSubstr("retry-after-ms: 1000\r\n"));
   EXPECT_EQ(body_of(answer).find("error")->find("code")->string_value(), "overloaded");
+  EXPECT_THAT(ask(http::get("/health")), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(Serve, AHostilePictureCostsItsOwnRequestAndNothingElse) {
+  ASSERT_TRUE(engine_becomes([](const EngineStatus& s) { return n_open(s) == 0; }));
+  const std::string hostile = question_about(bytes_of_file(kPicture) + kCrash);
+  for (int i = 0; i < 3; ++i) {
+    const std::string answer = chat(hostile);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 "));
+    const Json error = *body_of(answer).find("error");
+    EXPECT_THAT(error.find("message")->string_value(), HasSubstr("decoder crashed"));
+    EXPECT_EQ(error.find("param")->string_value(), "messages[0].content[0].image_url.url");
+    EXPECT_THAT(chat(picture_question()), HasSubstr(kAnswer));
+  }
   EXPECT_THAT(ask(http::get("/health")), StartsWith("HTTP/1.1 200 "));
 }
 

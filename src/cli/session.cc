@@ -36,7 +36,8 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   TRIPTYCH_ASSIGN_OR_RETURN(const ModelSpec spec, parse_model_spec(*session->checkpoint_));
   TRIPTYCH_ASSIGN_OR_RETURN(session->prep_,
                             Preprocessor::load(*session->checkpoint_, spec,
-                                               {.chat_template_file = options.chat_template_file}));
+                                               {.chat_template_file = options.chat_template_file,
+                                                .sandbox = options.sandbox}));
   TRIPTYCH_ASSIGN_OR_RETURN(const Backend backend,
                             backends().front().make(engine_options.settings));
   if (!options.trace_file.empty()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/multimodal_engine.h"
+#include "media/sandbox/sandbox.h"
 #include "prep/media_preparer.h"
 #include "prep/preprocessor.h"
 #include "request/request.h"
@@ -18,12 +19,13 @@ namespace triptych::cli {
 struct SessionOptions {
   std::string model;  ///< folder of a checkpoint, or a .gguf file
   std::string chat_template_file;
-  std::string trace_tensors_file;  ///< JSON lines of every tensor at a stage boundary
-  std::string trace_file;          ///< trace events of requests, steps and threads (TraceWriter)
-  int64_t context_tokens = 0;      ///< 0: the model's
-  int64_t max_sequences = 1;       ///< in work at once
-  uint64_t memory_cap_bytes = 0;   ///< of the whole plan; 0: none
-  bool caches = true;              ///< keep pixels, features and KV of earlier requests
+  std::string trace_tensors_file;    ///< JSON lines of every tensor at a stage boundary
+  std::string trace_file;            ///< trace events of requests, steps and threads (TraceWriter)
+  int64_t context_tokens = 0;        ///< 0: the model's
+  int64_t max_sequences = 1;         ///< in work at once
+  uint64_t memory_cap_bytes = 0;     ///< of the whole plan; 0: none
+  bool caches = true;                ///< keep pixels, features and KV of earlier requests
+  std::shared_ptr<Sandbox> sandbox;  ///< where pictures are decoded; null: in this process
 };
 
 /// A finished answer.

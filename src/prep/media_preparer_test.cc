@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "base/file.h"
 #include "models/registry.h"
 
@@ -18,13 +20,13 @@ struct Prep {
   std::unique_ptr<MediaPreparer> preparer;
   ThreadPool pool{1};
 
-  Prep() {
+  explicit Prep(const PrepOptions& options = {}) {
     registry.set_sink([this](const TensorRecord& r) { n_decoded += r.name == "pixel_values"; });
     const auto checkpoint = Checkpoint::open(kDemo);
     EXPECT_TRUE(checkpoint.is_ok());
     const auto spec = parse_model_spec(**checkpoint);
     EXPECT_TRUE(spec.is_ok());
-    auto loaded = Preprocessor::load(**checkpoint, *spec);
+    auto loaded = Preprocessor::load(**checkpoint, *spec, options);
     EXPECT_TRUE(loaded.is_ok()) << loaded.status().message();
     preparer = std::make_unique<MediaPreparer>(std::move(*loaded), 4096, registry, 64 << 20);
   }
@@ -90,6 +92,25 @@ TEST(MediaPreparer, CostCountsPicturesAndTextAndDecodesNothing) {
   EXPECT_EQ(picture->n_media, 1);
   EXPECT_GT(picture->host_bytes, text->host_bytes + 3 * sizeof(float) * 100 * 100);
   EXPECT_EQ(prep.n_decoded, 0);
+}
+
+TEST(MediaPreparer, ASandboxChangesNoPixel) {
+  const auto sandbox = Sandbox::start();
+  ASSERT_TRUE(sandbox.is_ok()) << sandbox.status().message();
+  Prep in_process;
+  Prep sandboxed({.sandbox = *sandbox});
+  const Request request = about({"042.jpg", "074.jpg"});
+  const PrepContext context{in_process.pool, 0, [](PrepStage) { return true; }};
+  const auto here = in_process.preparer->prepare(request, context);
+  const auto there = sandboxed.preparer->prepare(request, context);
+  ASSERT_TRUE(here.is_ok() && there.is_ok());
+  for (size_t i = 0; i < 2; ++i) {
+    const Tensor& a = here->media[i]->pixels;
+    const Tensor& b = there->media[i]->pixels;
+    EXPECT_EQ(here->media[i]->id, there->media[i]->id);
+    ASSERT_EQ(a.n_bytes(), b.n_bytes());
+    EXPECT_EQ(std::memcmp(a.f32(), b.f32(), static_cast<size_t>(a.n_bytes())), 0);
+  }
 }
 
 TEST(MediaPreparer, ABrokenPictureIsNamed) {

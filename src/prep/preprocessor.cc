@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/clock.h"
 #include "text/blake3.h"
@@ -232,6 +231,18 @@ MediaId Preprocessor::pixels_id(const MediaItem& item) const {
   return hasher.hash();
 }
 
+Status Preprocessor::fill_pixels(std::span<const std::byte> bytes, std::span<float> values,
+                                 ThreadPool& pool) const {
+  if (options_.sandbox != nullptr) {
+    return options_.sandbox->preprocess(bytes, *recipe_, options_.decode, values);
+  }
+  TRIPTYCH_ASSIGN_OR_RETURN(const PixelTensor pixels,
+                            preprocess_image(bytes, *recipe_, options_.decode, pool));
+  if (pixels.values.size() != values.size()) return internal_error("a plan and its pixels differ");
+  std::copy(pixels.values.begin(), pixels.values.end(), values.begin());
+  return Status::ok();
+}
+
 Result<std::shared_ptr<const PreparedMedia>> Preprocessor::prepare_media(
     const MediaItem& item, const MediaId& id, ThreadPool& pool, TensorRegistry& registry) const {
   TRIPTYCH_ASSIGN_OR_RETURN(const ImageCost cost, image_cost(bytes_of(item)));
@@ -240,11 +251,10 @@ Result<std::shared_ptr<const PreparedMedia>> Preprocessor::prepare_media(
   out->n_tokens = cost.n_tokens;
   out->source_width = cost.header.width;
   out->source_height = cost.header.height;
-  TRIPTYCH_ASSIGN_OR_RETURN(const PixelTensor pixels,
-                            preprocess_image(bytes_of(item), *recipe_, options_.decode, pool));
-  TRIPTYCH_ASSIGN_OR_RETURN(out->pixels,
-                            Tensor::allocate(DType::kF32, Shape{3, pixels.height, pixels.width}));
-  std::memcpy(out->pixels.f32(), pixels.values.data(), pixels.values.size() * sizeof(float));
+  const Shape shape{3, cost.plan.height, cost.plan.width};
+  TRIPTYCH_ASSIGN_OR_RETURN(out->pixels, Tensor::allocate(DType::kF32, shape));
+  TRIPTYCH_RETURN_IF_ERROR(fill_pixels(
+      bytes_of(item), {out->pixels.f32(), static_cast<size_t>(shape.n_elements())}, pool));
   registry.publish(
       "pixel_values", "prep", Modality::kImage, out->pixels.view(),
       fmt::format("{}x{} resized to {}x{}, {} tokens", cost.header.width, cost.header.height,

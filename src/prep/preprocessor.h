@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "core/tensor_registry.h"
 #include "media/image/recipe.h"
+#include "media/sandbox/sandbox.h"
 #include "models/spec.h"
 #include "request/request.h"
 #include "text/chat_template.h"
@@ -27,6 +28,7 @@ struct ImageCost {
 struct PrepOptions {
   std::string chat_template_file;  ///< replaces the checkpoint's own; empty: the checkpoint's
   DecodeOptions decode;
+  std::shared_ptr<Sandbox> sandbox;  ///< where pictures are decoded; null: in this process
 };
 
 /// From a request to what the engine takes: media are costed by header, decoded and preprocessed;
@@ -70,6 +72,8 @@ class Preprocessor {
  private:
   explicit Preprocessor(const ModelSpec& spec) : spec_(spec) {}
   Result<ImageCost> image_cost(std::span<const std::byte> bytes) const;
+  Status fill_pixels(std::span<const std::byte> bytes, std::span<float> values,
+                     ThreadPool& pool) const;
   Result<EncodedPrompt> encode(const Request& request) const;
   Status prepare_sampling(const SamplingParams& sampling, PreparedRequest& out) const;
   Status add_missing_bos(EncodedPrompt& encoded) const;

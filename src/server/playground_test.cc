@@ -71,7 +71,7 @@ TEST(PlaygroundPage, CanBeTakenAwayOrGivenWithoutAKey) {
   locked.add("ann", "secret");
   const std::string refusal = ask(Playground::kOn, locked, http::get("/"));
   EXPECT_THAT(refusal, StartsWith("HTTP/1.1 401 "));
-  EXPECT_THAT(refusal, HasSubstr("--playground-open"));
+  EXPECT_THAT(refusal, HasSubstr("--playground open"));
   EXPECT_THAT(ask(Playground::kOn, locked,
                   "GET / HTTP/1.1\r\nConnection: close\r\nAuthorization: Bearer secret\r\n\r\n"),
               StartsWith("HTTP/1.1 200 "));

@@ -160,7 +160,7 @@ Service::Look Service::look_at(const http::Request& request) const {
     if (!caller) {
       std::string message = "this needs a key of this server: Authorization: Bearer KEY";
       if (request.path == kPagePath && playground_ == Playground::kOn) {
-        message += "; with `triptych serve --playground-open` browsers get this page without one";
+        message += "; with `triptych serve --playground open` browsers get this page without one";
       }
       out.refusal = openai::error_response(401, message);
       out.refusal->headers.push_back({"WWW-Authenticate", "Bearer"});

@@ -214,7 +214,7 @@ test('says what is wrong in the words of the server', async () => {
 
 test('asks for a key where one is needed', async () => {
   const keys = makeKeys();
-  const guarded = await serve('--api-keys', keys.file, '--playground-open');
+  const guarded = await serve('--api-keys', keys.file, '--playground', 'open');
   const { page, close } = await open(browser, guarded.url);
   await page.getByText('This server needs a key').waitFor();
   await shot(page, 'key');
