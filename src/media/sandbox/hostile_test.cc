@@ -57,9 +57,6 @@ void say_an_unknown_code() {
   std::string text(20, 'x');
   say(text);
 }
-void keep_a_mapping() {
-  (void)::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, kPixels, 0);
-}
 void shrink() { (void)::syscall(SYS_ftruncate, kPixels, 0); }
 void open_a_file() { (void)::syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY); }
 void open_a_socket() { (void)::syscall(SYS_socket, AF_INET, SOCK_STREAM, 0); }
@@ -131,7 +128,6 @@ Result<PixelTensor> hostile_work(std::span<const std::byte> bytes, const ImageRe
   if (const auto found = kForbidden.find(deed); found != kForbidden.end()) found->second();
   if (const auto found = kDeadly.find(deed); found != kDeadly.end()) found->second();
   if (deed == "!compute") compute_for_ever();
-  if (deed == "!mapping") keep_a_mapping();
   if (deed == "!memory") return PixelTensor{1, 1, std::vector<float>(size_t{300} << 18)};
   if (deed == "!refuse") return resource_exhausted("no memory");
   if (deed == "!short") return PixelTensor{1, 1, {1, 2, 3}};
@@ -188,11 +184,6 @@ TEST(HostilePicture, AWorkerThatIsStoppedIsReplaced) {
   const auto sandbox = start({.workers = 1, .time_ms = 100});
   ASSERT_EQ(::kill(sandbox->worker_pids()[0], SIGSTOP), 0);
   expect_costs_a_worker(*sandbox, "", StatusCode::kOutOfRange, "longer than 0.1 s");
-}
-
-TEST(HostilePicture, AWorkerThatKeepsItsHandOnThePixelsIsReplaced) {
-  const auto sandbox = start({.workers = 1});
-  expect_costs_a_worker(*sandbox, "!mapping", StatusCode::kDataLoss, "decoder crashed");
 }
 
 TEST(HostilePicture, TooMuchMemoryIsAnError) {

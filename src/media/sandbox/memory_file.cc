@@ -43,16 +43,10 @@ Result<MemoryFile> MemoryFile::filled(std::span<const std::byte> bytes) {
 Result<MemoryFile> MemoryFile::zeros(uint64_t n_bytes) {
   MemoryFile out(Descriptor(::memfd_create("pixel values", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
   if (!out.file_.is_open() || ::ftruncate(out.fd(), static_cast<off_t>(n_bytes)) != 0 ||
-      ::fcntl(out.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+      ::fcntl(out.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return no_memory(n_bytes);
   }
   return out;
-}
-
-Status MemoryFile::seal_content() {
-  if (::fcntl(fd(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) == 0) return Status::ok();
-  return failed_precondition(
-      fmt::format("the pixels of a picture cannot be sealed: {}", std::strerror(errno)));
 }
 
 Status MemoryFile::read(std::span<std::byte> out) const {

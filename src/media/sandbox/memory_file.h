@@ -18,8 +18,6 @@ class MemoryFile {
   /// Of `n_bytes` zeros, to be written by whoever holds the descriptor.
   static Result<MemoryFile> zeros(uint64_t n_bytes);
 
-  /// Ends all writing. kFailedPrecondition when somebody keeps a mapping that can still write.
-  Status seal_content();
   /// Copies the first bytes out. kInternal when there are fewer.
   Status read(std::span<std::byte> out) const;
 

@@ -78,12 +78,15 @@ Status failure_of(WorkerProcess::Outcome outcome, WorkerPool::Lease& lease,
 /// A worker that has been handed the picture. One that died while it was idle is no fault of the
 /// picture: another gets it.
 Result<WorkerProcess*> hand_over(WorkerPool::Lease& lease, const Allowance& allowance,
-                                 const PictureJob& job, std::span<const int> files) {
+                                 const PictureJob& job, const MemoryFile& file) {
   Status why(StatusCode::kUnavailable, "the decoders of pictures die as soon as they start");
   for (int attempt = 0; attempt < 3; ++attempt) {
     TRIPTYCH_ASSIGN_OR_RETURN(WorkerProcess * worker, lease.worker());
     if (!sandbox::has_hung_up(worker->socket())) {
+      TRIPTYCH_ASSIGN_OR_RETURN(const MemoryFile* values,
+                                worker->values(job.n_values * sizeof(float)));
       const Status limited = worker->limit_memory(allowance.memory_bytes);
+      const std::array files = {file.fd(), values->fd()};
       if (limited.is_ok() && worker->ask(job, files)) return worker;
       if (!limited.is_ok()) why = limited;
     }
@@ -131,27 +134,25 @@ Status Sandbox::preprocess(std::span<const std::byte> bytes, const ImageRecipe& 
   TRIPTYCH_ASSIGN_OR_RETURN(const PictureJob job,
                             sandbox::make_job(recipe, options, bytes.size(), values.size()));
   TRIPTYCH_ASSIGN_OR_RETURN(const MemoryFile file, MemoryFile::filled(bytes));
-  TRIPTYCH_ASSIGN_OR_RETURN(MemoryFile pixels, MemoryFile::zeros(values.size_bytes()));
   const Allowance allowance = allowance_of(header, plan, bytes.size(), options_);
 
   WorkerPool::Lease lease = pool_->lease();
-  TRIPTYCH_ASSIGN_OR_RETURN(WorkerProcess * worker,
-                            hand_over(lease, allowance, job, std::array{file.fd(), pixels.fd()}));
-  WorkerProcess::Answer answer = worker->answer(allowance.time_ms);
-  // Workers of ours keep no mapping of the pixels: one that does is taken over.
-  if (answer.outcome == WorkerProcess::Outcome::kDone && !pixels.seal_content().is_ok()) {
-    answer.outcome = WorkerProcess::Outcome::kBroken;
-  }
+  TRIPTYCH_ASSIGN_OR_RETURN(WorkerProcess * worker, hand_over(lease, allowance, job, file));
+  const WorkerProcess::Answer answer = worker->answer(allowance.time_ms);
   if (answer.outcome != WorkerProcess::Outcome::kDone) {
     return failure_of(answer.outcome, lease, header, allowance);
   }
-  const Status read =
-      answer.status.is_ok() ? pixels.read(std::as_writable_bytes(values)) : answer.status;
+  Status status = answer.status;
+  if (status.is_ok()) {
+    TRIPTYCH_ASSIGN_OR_RETURN(const MemoryFile* room, worker->values(values.size_bytes()));
+    status = room->read(std::as_writable_bytes(values));
+  }
+  worker->tidy();
   if (worker->n_pictures() >= options_.pictures_per_worker ||
       worker->cpu_ms().value_or(0) >= kMostCpuMs) {
     (void)lease.replace();
   }
-  return read;
+  return status;
 }
 
 std::vector<pid_t> Sandbox::worker_pids() const { return pool_->pids(); }

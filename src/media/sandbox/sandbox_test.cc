@@ -95,6 +95,18 @@ TEST(Sandbox, GivesTheErrorsOfTheProcessItself) {
   EXPECT_EQ((*sandbox)->worker_pids(), before);  // no file cost a worker
 }
 
+// Room for values is kept from one picture to the next, unless it is large.
+TEST(Sandbox, AnySizeFollowsAnyOther) {
+  const auto sandbox = Sandbox::start({.workers = 1});
+  ASSERT_TRUE(sandbox.is_ok()) << sandbox.status().message();
+  const std::string file = load_sample("jpeg_420.jpg");
+  for (const int64_t side : {24, 40, 8, 1300, 16, 1200}) {
+    ImageRecipe recipe = small_recipe();
+    recipe.size_height = recipe.size_width = side;
+    expect_same(in_sandbox(**sandbox, file, recipe), in_process(file, recipe));
+  }
+}
+
 TEST(Sandbox, ARecipeArrivesAsItWas) {
   for (const ImageRecipe& recipe : {small_recipe(), padded_recipe(), ImageRecipe()}) {
     auto job = sandbox::make_job(recipe, {}, 1, 1);

@@ -23,6 +23,8 @@ constexpr int kNice = 10;
 constexpr double kMostWaits = 5;
 // Between two looks at the processor time of a worker that is late.
 constexpr double kLookAgainMs = 10;
+// Of values, between two pictures: those of 1.4 megapixels.
+constexpr uint64_t kMostKeptBytes = uint64_t{16} << 20;
 
 }  // namespace
 
@@ -62,6 +64,20 @@ Status WorkerProcess::limit_memory(uint64_t n_bytes) {
   return {
       StatusCode::kUnavailable,
       fmt::format("the memory of a picture's decoder cannot be limited: {}", std::strerror(errno))};
+}
+
+Result<const MemoryFile*> WorkerProcess::values(uint64_t n_bytes) {
+  if (!values_ || n_value_bytes_ < n_bytes) {
+    TRIPTYCH_ASSIGN_OR_RETURN(values_, MemoryFile::zeros(n_bytes));
+    n_value_bytes_ = n_bytes;
+  }
+  return &*values_;
+}
+
+void WorkerProcess::tidy() {
+  if (n_value_bytes_ <= kMostKeptBytes) return;
+  values_.reset();
+  n_value_bytes_ = 0;
 }
 
 bool WorkerProcess::ask(const PictureJob& job, std::span<const int> files) {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "media/sandbox/memory_file.h"
 #include "media/sandbox/picture_job.h"
 #include "media/sandbox/zygote.h"
 
@@ -30,6 +31,12 @@ class WorkerProcess {
   /// From now on it may map `n_bytes` more than it had before its first picture. kUnavailable when
   /// that cannot be set, as when it is dead.
   Status limit_memory(uint64_t n_bytes);
+
+  /// Room for `n_bytes` of values, which the worker writes and the program reads. Making and
+  /// freeing its pages would be most of what a picture costs, so it is kept for the next one.
+  Result<const MemoryFile*> values(uint64_t n_bytes);
+  /// Gives back a room that is too large to be kept.
+  void tidy();
 
   enum class Outcome : uint8_t {
     kDone,     ///< `status` says how
@@ -57,6 +64,8 @@ class WorkerProcess {
   uint64_t base_bytes_ = 0;
   int filter_error_ = 0;
   int64_t n_pictures_ = 0;
+  std::optional<MemoryFile> values_;
+  uint64_t n_value_bytes_ = 0;
 };
 
 }  // namespace triptych::sandbox
