@@ -42,7 +42,7 @@ struct SchedulerConfig {
   int64_t min_chunk_rows = 16;  ///< prefill that goes on even when decode takes the whole step
   int64_t max_running = 128;
 
-  double encode_slice_ms = 4;  ///< work for media in a step; one block at least
+  double encode_slice_ms = 8;  ///< work for media in a step; one block at least
   double media_share = 0.1;    ///< of the time beside decoding, for media that are not pressed
   bool slice_encoding = true;  ///< false: an item is encoded in one step, for comparison
   double step_fill = 0.9;      ///< of the time to the next token's deadline that a plan may use
