@@ -48,7 +48,7 @@ bool begins(const SequenceState& state) {
 
 // Nobody but this sequence has anything to do: whoever comes next waits for one step.
 bool is_alone(const StepDraft& draft) {
-  return draft.active.size() == 1 && draft.snapshot.running.size() + draft.plan.admit.size() == 1 &&
+  return draft.snapshot.running.size() + draft.plan.admit.size() == 1 &&
          draft.snapshot.waiting.size() == draft.plan.admit.size();
 }
 

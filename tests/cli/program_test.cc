@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "run_program.h"
 
 namespace triptych {
 namespace {
@@ -26,29 +27,6 @@ using testing::Not;
 
 constexpr const char* kDemo = "models/demo";
 constexpr const char* kPictures = "tests/parity/goldens/pictures";
-
-struct Outcome {
-  int code = -1;
-  std::string out;  ///< stdout and stderr
-};
-
-/// Runs `triptych ARGS` through the shell, with `environment` ("NAME=value") and standard input
-/// from a file.
-Outcome run(const std::string& args, const std::string& environment = "",
-            const std::string& input = "/dev/null") {
-  Outcome out;
-  const std::string command =
-      fmt::format("{} {} {} 2>&1 < {}", environment, TRIPTYCH_PROGRAM, args, input);
-  FILE* pipe = ::popen(command.c_str(), "r");
-  EXPECT_NE(pipe, nullptr);
-  std::array<char, 4096> buffer{};
-  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    out.out.append(buffer.data(), n);
-  }
-  const int status = ::pclose(pipe);
-  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return out;
-}
 
 /// Expects one line of error with these parts and this exit code.
 void expect_error(const std::string& args, int code, const std::vector<std::string>& parts) {

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "run_program.h"
 #include "server/http/test_client.h"
 
 namespace triptych {
@@ -32,24 +33,8 @@ std::string file_with(const std::string& name, const std::string& text) {
   return temporary(name);
 }
 
-struct Outcome {
-  int code = -1;
-  std::string out;  ///< stdout and stderr
-};
-
-Outcome run(const std::string& args, const std::string& environment = "") {
-  Outcome out;
-  const std::string command =
-      fmt::format("{} {} serve {} 2>&1 < /dev/null", environment, TRIPTYCH_PROGRAM, args);
-  FILE* pipe = ::popen(command.c_str(), "r");
-  EXPECT_NE(pipe, nullptr);
-  std::array<char, 4096> buffer{};
-  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    out.out.append(buffer.data(), n);
-  }
-  const int status = ::pclose(pipe);
-  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return out;
+Outcome serve(const std::string& args, const std::string& environment = "") {
+  return run("serve " + args, environment);
 }
 
 /// A server that runs until this ends.
@@ -101,42 +86,44 @@ class Serving {
 };
 
 TEST(ServeSettings, PrintsAFileThatGivesTheSameSettings) {
-  const Outcome first = run("models/demo --port 8123 --max-body 1MiB --print-config");
+  const Outcome first = serve("models/demo --port 8123 --max-body 1MiB --print-config");
   EXPECT_EQ(first.code, 0) << first.out;
   EXPECT_THAT(first.out, HasSubstr("[serve]\n"));
   EXPECT_THAT(first.out, HasSubstr("\nport=8123\n"));
   EXPECT_THAT(first.out, HasSubstr("\nmax-body=1048576\n"));
   EXPECT_THAT(first.out, HasSubstr("\n# api-keys=\"\"\n")) << "what has no value is no setting";
   const std::string file = file_with("printed.toml", first.out);
-  EXPECT_EQ(run("--config " + file + " --print-config").out, first.out);
+  EXPECT_EQ(serve("--config " + file + " --print-config").out, first.out);
 }
 
 TEST(ServeSettings, AFlagWinsOverTheFileAndThatOverTheEnvironment) {
   const std::string file = file_with("port.toml", "[serve]\nport = 2\n");
   const std::string args = "models/demo --print-config";
-  EXPECT_THAT(run(args, "TRIPTYCH_SERVE_PORT=1").out, HasSubstr("\nport=1\n"));
-  EXPECT_THAT(run(args + " --config " + file, "TRIPTYCH_SERVE_PORT=1").out,
+  EXPECT_THAT(serve(args, "TRIPTYCH_SERVE_PORT=1").out, HasSubstr("\nport=1\n"));
+  EXPECT_THAT(serve(args + " --config " + file, "TRIPTYCH_SERVE_PORT=1").out,
               HasSubstr("\nport=2\n"));
-  EXPECT_THAT(run(args + " --port 3 --config " + file, "TRIPTYCH_SERVE_PORT=1").out,
+  EXPECT_THAT(serve(args + " --port 3 --config " + file, "TRIPTYCH_SERVE_PORT=1").out,
               HasSubstr("\nport=3\n"));
 }
 
 TEST(ServeSettings, NamesWhatIsWrong) {
   const Outcome unknown =
-      run("models/demo --config " + file_with("bad.toml", "[serve]\nprot = 5\n"));
+      serve("models/demo --config " + file_with("bad.toml", "[serve]\nprot = 5\n"));
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.out, HasSubstr("serve.prot"));
   const Outcome wrong =
-      run("models/demo --config " + file_with("wrong.toml", "[serve]\nport = \"x\"\n"));
+      serve("models/demo --config " + file_with("wrong.toml", "[serve]\nport = \"x\"\n"));
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.out, HasSubstr("port"));
-  EXPECT_EQ(run("models/demo", "TRIPTYCH_SERVE_PORT=x").code, 2);
-  EXPECT_EQ(run("models/demo --config /does/not/exist").code, 2);
-  EXPECT_EQ(run("models/demo --tls-cert a.crt").code, 2);
-  EXPECT_THAT(run("models/demo --tls-cert a.crt --tls-key a.key --port 0").out, HasSubstr("a.crt"));
-  EXPECT_THAT(run("models/demo models/demo --port 0").out, HasSubstr("two models are called demo"));
-  EXPECT_THAT(run("models/demo --alias a=b --port 0").out, HasSubstr("--alias a=b"));
-  EXPECT_THAT(run("models/demo --alias demo --port 0").out, HasSubstr("--alias demo"));
+  EXPECT_EQ(serve("models/demo", "TRIPTYCH_SERVE_PORT=x").code, 2);
+  EXPECT_EQ(serve("models/demo --config /does/not/exist").code, 2);
+  EXPECT_EQ(serve("models/demo --tls-cert a.crt").code, 2);
+  EXPECT_THAT(serve("models/demo --tls-cert a.crt --tls-key a.key --port 0").out,
+              HasSubstr("a.crt"));
+  EXPECT_THAT(serve("models/demo models/demo --port 0").out,
+              HasSubstr("two models are called demo"));
+  EXPECT_THAT(serve("models/demo --alias a=b --port 0").out, HasSubstr("--alias a=b"));
+  EXPECT_THAT(serve("models/demo --alias demo --port 0").out, HasSubstr("--alias demo"));
 }
 
 TEST(ServeProgram, AnswersAndEndsWhenTold) {
